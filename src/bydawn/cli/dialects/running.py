@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from bydawn.cli.foreground import be_trusted, run_in_foreground
 from bydawn.cli.voice import DialectVoice
 from bydawn.core.breakers import Limits
-from bydawn.core.text import plain, shorten
 from bydawn.dialects.seam import Configured, Dialect, Start
 from bydawn.operations.dialects import begin, config, loops
 from bydawn.operations.plan import Plan
@@ -59,8 +58,3 @@ def resume(
     if run:
         return run(tether, planned)
     return run_in_foreground(tether, replace(planned, raises=raising), voice=DialectVoice(dialect))
-
-
-def as_line(value: object, size: int) -> str:
-    """What a file says, which anyone may have written: one short line that does nothing to a terminal."""
-    return shorten(plain(str(value)), size)

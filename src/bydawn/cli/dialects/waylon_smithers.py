@@ -11,7 +11,7 @@ import msgspec
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.dialects import WithNameless, running
-from bydawn.cli.dialects.waylon_smithers_loops import LoopRow, elsewhere, find, refuse_anothers, row_of, typed
+from bydawn.cli.dialects.waylon_smithers_loops import elsewhere, find, refuse_anothers, state_of, typed
 from bydawn.cli.voice import DialectVoice
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
@@ -161,7 +161,7 @@ def _refuse_stray_command(prompt: str | None) -> None:
         raise UserError(f"{word!r} alone is not a task", cause="it looks like a command in the wrong place", hint=hint)
 
 
-def _refuse_outside_git(workspace: Path, *, allowed: bool = False) -> None:
+def _refuse_outside_git(workspace: Path, *, allowed: bool) -> None:
     if not allowed and not begin.in_git(workspace):
         raise UserError(
             f"{workspace} is in no git repository",
@@ -213,14 +213,13 @@ def _refuse_to_resume(standing: Standing, cap: int | None) -> None:
 def status(name: str | None, workspace: Path, as_json: bool) -> int:
     """How a loop stands"""
     standing = find(name, workspace)
-    row = row_of(standing)
-    _emit(row.state) if as_json else _show(row, standing, workspace)
+    state = state_of(standing)
+    _emit(state) if as_json else _show(state, standing, workspace)
     return 0
 
 
-def _show(row: LoopRow, standing: Standing, workspace: Path) -> None:
-    state = row.state
-    click.echo(f"  {row.id}  {row.status}\n")
+def _show(state: Mapping[str, Any], standing: Standing, workspace: Path) -> None:
+    click.echo(f"  {standing.loop.id}  {state['status']}\n")
     rows = {
         "Task": shorten(plain(str(state["prompt"])), 300),
         "Where": state["workspace_root"],
@@ -231,19 +230,15 @@ def _show(row: LoopRow, standing: Standing, workspace: Path) -> None:
         "Last message": _last_message(standing, state["artifacts"]),
         "Reason": state["reason"],
     }
-    _show_rows(rows)
-    if standing.state.stopped:
-        steps = DialectVoice(DIALECT).next_steps(standing)
-        _next([step for step in steps if f"{NAME} status" not in step.command])
-    elif row.status == Status.CRASHED:
-        again = typed(workspace, "resume", "--loop-id", row.id)
-        render.next_steps([Next(command=again, why="continue")])
-
-
-def _show_rows(rows: Mapping[str, object]) -> None:
     for label, text in rows.items():
         if text:
             render.field(label, str(text), 16)
+    if standing.state.stopped:
+        steps = DialectVoice(DIALECT).next_steps(standing)
+        _next([step for step in steps if f"{NAME} status" not in step.command])
+    elif state["status"] == Status.CRASHED:
+        again = typed(workspace, "resume", "--loop-id", standing.loop.id)
+        render.next_steps([Next(command=again, why="continue")])
 
 
 def _next(steps: list[Next]) -> None:
@@ -271,15 +266,14 @@ def _last_message(standing: Standing, artifacts: Mapping[str, str | None]) -> st
 @_as_json
 def list_(workspace: Path, as_json: bool) -> int:
     """All loops of this folder"""
-    rows = [row_of(standing) for standing in loops.in_workspace(DIALECT, workspace)]
+    rows = {each.loop.id: state_of(each) for each in loops.in_workspace(DIALECT, workspace)}
     if as_json:
-        _emit({"loops": [row.state for row in rows]})
+        _emit({"loops": [*rows.values()]})
         return 0
     if not rows:
         click.echo(f"  No loops in {plain(str(workspace))}.")
-    for row in rows:
-        iteration = f"{row.state['iteration']} of {row.state['max_iterations']}"
-        click.echo(f"  {row.id}  {row.status}  iteration {iteration}")
+    for name, state in rows.items():
+        click.echo(f"  {name}  {state['status']}  iteration {state['iteration']} of {state['max_iterations']}")
     return 0
 
 

@@ -1,27 +1,16 @@
 """Which loop of waylon-smithers a person means."""
 
+import os
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from bydawn.cli.dialects.running import as_line
 from bydawn.core.errors import UserError
+from bydawn.core.text import shorten
 from bydawn.dialects.waylon_smithers import DIALECT, files
 from bydawn.dialects.waylon_smithers.arguments import NAME
 from bydawn.operations.dialects import loops
 from bydawn.store.registry import Standing
-from bydawn.system.reading import read_text
-
-
-class LoopRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One loop; `state` is what its state file says, and `status` what is so."""
-
-    id: str
-    status: str
-    state: Mapping[str, Any]
 
 
 def find(name: str | None, workspace: Path) -> Standing:
@@ -31,7 +20,7 @@ def find(name: str | None, workspace: Path) -> Standing:
         if only := loops.only_one(mine):
             return only
         if mine:
-            names = as_line(", ".join(each.loop.id for each in mine), 400)
+            names = shorten(", ".join(each.loop.id for each in mine), 400)
             raise UserError("there are several loops here", cause=names, hint="say which: --loop-id ID")
         raise UserError(f"there is no loop in {workspace}", hint=f'start one: {NAME} "…"{elsewhere(workspace)}')
     if found := loops.called(name, mine):
@@ -46,21 +35,21 @@ def find(name: str | None, workspace: Path) -> Standing:
 def refuse_anothers(name: str, workspace: Path) -> None:
     """The state file of a loop that another program began: it is neither shown as ours nor written."""
     path = files.default_state(name)
-    if read_text(workspace, path) is not None and not loops.called(name, loops.in_workspace(DIALECT, workspace)):
+    if os.path.lexists(workspace / path) and not loops.called(name, loops.in_workspace(DIALECT, workspace)):
+        again = f'{NAME} "…" --loop-id {shlex.quote(f"{name}-2")}{elsewhere(workspace)}'
         raise UserError(
             f"the loop {name} is another program's",
             cause=f"{path} is there, and no loop of bydawn's has that name",
-            hint=f'finish or end it there; or begin anew beside it: {NAME} "…" --loop-id {shlex.quote(f"{name}-2")}',
+            hint=f"finish or end it there; or begin anew beside it: {again}",
         )
 
 
-def row_of(standing: Standing) -> LoopRow:
-    """A stored word never says running: whether a loop runs is seen, not read."""
+def state_of(standing: Standing) -> dict[str, Any]:
+    """What its state file says. A stored word never says running: whether a loop runs is seen, not read."""
     stopped = standing.state.stopped
     word = DIALECT.word(stopped) if stopped else str(standing.status)
     word = "running" if word == "waiting" else word
-    state = files.state_of(standing.loop, standing.state)
-    return LoopRow(id=standing.loop.id, status=word, state={**state, "status": word})
+    return {**files.state_of(standing.loop, standing.state), "status": word}
 
 
 def typed(workspace: Path, *words: str) -> str:
