@@ -783,7 +783,7 @@ def test_doctor_says_what_is_wrong_and_how_to_fix_it(runner: Autorunner) -> None
     assert (sick.code != 0, "codex login" in sick.out) == (True, True), sick
 
 
-# -- a directory of the original ---------------------------------------------------------------------------------------
+# -- a directory of another program ------------------------------------------------------------------------------------
 
 ORIGINAL = {
     "TODO.md": "# TODO\n\n- [x] one\n- [ ] two\n",
@@ -812,7 +812,7 @@ ORIGINAL = {
 }
 
 
-def test_a_directory_of_the_original_goes_on_with_its_numbers(runner: Autorunner) -> None:
+def test_a_directory_of_another_program_is_used_and_its_log_counts_on(runner: Autorunner) -> None:
     """A-020, A-021, A-023, A-055, A-066, X-12."""
     (runner.repo / OURS).mkdir()
     for name, text in ORIGINAL.items():
@@ -825,6 +825,8 @@ def test_a_directory_of_the_original_goes_on_with_its_numbers(runner: Autorunner
     assert runner("run").code == 2, "what came from elsewhere is asked about first"
     runner.plays({**ITEM, "tick": f"{OURS}/TODO.md"})
     runner.trust(f"{OURS}/config.yml")
+    refused = runner("resume")
+    assert (refused.code, "there is nothing to go on with" in refused.err) == (2, True), refused
     ended = runner("run")
     assert (ended.code, runner.summary) == (0, (13, 0, "idle")), ended
     assert runner.log.startswith(ORIGINAL["codex-autorunner.log"])

@@ -419,7 +419,7 @@ def test_the_files_of_codex_loop_beside_ours_are_left_alone(strict: Strict) -> N
     assert {*now} - {*theirs} == {name for name in now if name.startswith(("tasks/hail/", "registry.", ".gitignore"))}
 
 
-def test_a_folder_of_the_original_is_shown_and_never_written_to(strict: Strict) -> None:
+def test_a_task_of_another_program_is_shown_and_refused_and_never_written_to(strict: Strict) -> None:
     """S-010, S-011, S-015."""
     mine = {"skill_name": "strict-agent-loop", "schema_version": 3, "task": {"id": "old"}, "goal": "an old goal"}
     rest = {"status": "running", "operating_mode": "unattended", "counters": {"iteration": 41}, "history": []}

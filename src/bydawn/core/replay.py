@@ -90,7 +90,9 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case EventRecorded() | IterationRecorded():
             return progress.recorded(state, record.fact)
         case RoundsBefore() as fact:
-            return replace(state, round=fact.rounds, rounds=fact.rounds, output=fact.output, notes=fact.notes)
+            rounds = max(state.rounds, fact.rounds)
+            state = replace(state, round=max(state.round, rounds), rounds=rounds)
+            return replace(state, output=fact.output, notes=fact.notes)
         case RunStarted():
             return _run_started(replace(_given_up(state), run_since=record.at), record.fact)
         case TasksRead() as fact:

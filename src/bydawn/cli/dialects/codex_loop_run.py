@@ -44,7 +44,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_cycles: int | None = None
     retry_errors: bool = False
     max_error_retries: int | None = None
-    done: tuple[str, ...] = ()  # tasks that were done by somebody else
+    done: tuple[str, ...] = ()  # tasks that were done by others
 
 
 def ready(root: Path) -> "Settings":

@@ -40,7 +40,7 @@ def refuse_anothers(name: str, workspace: Path) -> None:
         raise UserError(
             f"the loop {name} is another program's",
             cause=f"{path} is there, and no loop of bydawn's has that name",
-            hint=f"finish or end it there; or begin anew beside it: {again}",
+            hint=f"finish or end it there; or start from scratch beside it: {again}",
         )
 
 

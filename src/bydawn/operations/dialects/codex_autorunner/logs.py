@@ -1,4 +1,4 @@
-"""Read the log of a repository, whoever wrote it, from its end: a log of 1 GB costs no more than a short one."""
+"""Read the log of a repository from its end: a log of 1 GB costs no more than a short one."""
 
 import mmap
 import re

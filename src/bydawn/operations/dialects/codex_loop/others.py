@@ -39,7 +39,7 @@ def refuse_live(root: Path) -> None:
 
 
 def refuse_begun(root: Path, folder: str) -> None:
-    """What it has begun is refused with the line that begins anew beside it; `folder` has the tasks."""
+    """What it has begun is refused with the line that starts from scratch beside it; `folder` has the tasks."""
     theirs = [path for path in _WHOLE if os.path.lexists(root / path) and not loops.wrote(root, path)]
     found = _json(root, STATE)
     ours = found.get("bydawn") if isinstance(found, dict) else None
@@ -52,7 +52,7 @@ def refuse_begun(root: Path, folder: str) -> None:
     raise UserError(
         "another program has begun this project",
         cause=f"no loop of bydawn's that is on record wrote {theirs[0]}",
-        hint=f"merge what it did; then begin anew, and keep its files: `{again}`",
+        hint=f"merge what it did; then start from scratch, and keep its files: `{again}`",
     )
 
 
