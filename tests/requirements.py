@@ -23,8 +23,8 @@ INTRODUCTION = """\
 Generated from [requirements.toml](requirements.toml) and the tests by `scripts/docs`; do not edit.
 
 What the document of each tool that bydawn speaks for asks of it, and the tests that show it. A test shows what is named
-by its id in the test's docstring, its decorators or a comment in it. `scripts/test` fails where something that needs a
-test has neither one nor a reason.
+by its id in the test's docstring, its decorators or a comment in it; where something *differs*, they show what is done
+instead. `scripts/test` fails where something that needs a test has neither one nor a reason.
 """
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -52,10 +52,11 @@ EXCUSED = {Kind.NON_GOAL, Kind.RISK, Kind.PERSONA, Kind.QUESTION}  # nothing tha
 
 
 class Requirement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One thing that a document asks for, and why no test shows it, if none does."""
+    """One thing that a document asks for; how it is otherwise here and why; or why no test shows it."""
 
     kind: Kind
     text: str
+    differs: str | None = None
     reason: str | None = None
 
 
@@ -145,6 +146,8 @@ def unknown(root: Path = ROOT) -> dict[str, list[str]]:
 
 
 def status(requirement: Requirement, tests: list[str]) -> str:
+    if requirement.differs:
+        return f"differs: {requirement.differs}"
     if tests:
         return "shown"
     if requirement.kind in EXCUSED:

@@ -14,6 +14,7 @@ Z-001 = {kind = "behaviour", text = "Gallops"}
 Z-002 = {kind = "format", text = "Black | white"}
 Z-003 = {kind = "risk", text = "Lions"}
 Z-004 = {kind = "measure", text = "Liked", reason = "ask its users"}
+Z-005 = {kind = "behaviour", text = "Roars", differs = "it barks: lions roar"}
 """
 TESTS = '''
 """Z-001: what a module says of itself claims nothing."""
@@ -140,8 +141,14 @@ def test_what_needs_no_test_says_so_and_what_lacks_one_is_missing(tmp_path: Path
         r"| Z-002 | Black \| white | [test_gallop](../tests/core/test_zebra.py) | shown |",
         "| Z-003 | Lions |  | not needed: risk |",
         "| Z-004 | Liked |  | reason: ask its users |",
+        "| Z-005 | Roars |  | differs: it barks: lions roar |",
     ]
     assert missing(tmp_path) == ["Z-001 Gallops"]
+
+
+def test_what_differs_says_so_even_if_a_test_shows_how(tmp_path: Path) -> None:
+    row = rows(a_tree(tmp_path, 'def test_bark() -> None:\n    """Z-005."""\n'))[4]
+    assert row == "| Z-005 | Roars | [test_bark](../tests/core/test_zebra.py) | differs: it barks: lions roar |"
 
 
 def test_what_a_removed_test_showed_is_missing(tmp_path: Path) -> None:
@@ -168,4 +175,4 @@ def test_a_slip_of_the_pen_is_found_and_other_letters_are_left_alone(tmp_path: P
 )
 def test_a_list_that_cannot_be_read_is_refused(tmp_path: Path, entry: str) -> None:
     with pytest.raises(msgspec.ValidationError):
-        dialects(a_tree(tmp_path, listed=f"{LIST}Z-005 = {entry}\n"))
+        dialects(a_tree(tmp_path, listed=f"{LIST}Z-006 = {entry}\n"))
