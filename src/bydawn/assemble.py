@@ -290,6 +290,7 @@ def _started(
         keeps_aside=worker.keeps_aside,
         restart=worker.restart,
         per_task=loop.sessions is Sessions.PER_TASK,
+        idle_fails=not loop.final_checks,
     )
 
 

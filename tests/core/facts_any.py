@@ -76,7 +76,7 @@ LOOPS: st.SearchStrategy[Loop] = st.sampled_from(
         a_loop(agent="a", on_limit=OnLimit.STOP),
         FOLDER,
         limited(FOLDER, task_failures=1, same_failure=1, check_failures=1),
-        msgspec.structs.replace(limited(FOLDER, task_failures=1), final_checks=True, change_required=True),
+        msgspec.structs.replace(limited(FOLDER, task_failures=1), final_checks=True),
         a_loop(tasks="tasks", task_folder=True, sessions=Sessions.PER_TASK, fresh_if_lost=False),
         a_loop(tasks="TODO.md", checkpoint=Checkpoint()),
         a_loop(checks=(CHECKED.checks[0],), on_tamper=OnTamper.REPORT),

@@ -296,7 +296,7 @@ def test_a_claim_that_a_task_is_done_is_answered_where_it_does_not_count() -> No
     claim: dict[str, Any] = {"claim": TaskClaim(status="done"), "tasks": FIRST}
     begun = [run_started(tasks=FIRST), started(1, task="Round half up", task_id="01-round")]
     idle = prompt(FOLDER, *begun, idle_round(1, **claim)[1])
-    assert "Your reply said it is done, but its rounds have changed nothing." in idle
+    assert "Your reply said it is done, but nothing was changed for it. Look again;" in idle
     worked = [*begun, a_round(1, **claim)[1]]
     assert "but its checks fail." in prompt(FOLDER, *worked, checked(1, passed=False))
     next_one = TaskReading(open=1, done=2, next="Tax", next_id="02-tax")

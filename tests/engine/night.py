@@ -352,6 +352,7 @@ class Night:
             rest=rest,
             keeps_aside=keeps_aside,
             per_task=self.loop.sessions is Sessions.PER_TASK,
+            idle_fails=not self.loop.final_checks,
         )
         self.engine = Engine(self.loop, world, started)
         return self.engine.run()

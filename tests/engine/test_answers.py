@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from bydawn.core.breakers import Limits
+from bydawn.core.completion import IDLE
 from bydawn.core.facts import ChecksEnded, LoopStopped, RoundEnded, RoundStarted, TaskSettled
 from bydawn.core.loop import Sessions
 from bydawn.core.outcome import Outcome
@@ -120,30 +121,64 @@ def test_a_check_that_is_red_on_the_whole_again_and_again_ends_the_loop(changes:
         tasks="tasks",
         task_folder=True,
         final_checks=True,
-        change_required=True,
         limits=Limits(rounds=0, check_failures=0, same_failure=0, no_task_done=0),
     )
     night.checks.rule = lambda _: not (night.state.tasks and not night.state.tasks.open)
     stopped = night.run()
-    assert (stopped.end, night.agent.turns) == (End.BLOCKED, 5 if changes else 6)
-    assert stopped.decided.rule == ("tasks-aside" if changes else "no-progress")
+    assert (stopped.end, stopped.decided.rule, night.agent.turns) == (End.BLOCKED, "tasks-aside", 5)
 
 
-def test_where_a_change_is_required_words_alone_never_make_a_task_done() -> None:
-    """C-041: and each time the prompt says why it does not count."""
-    idle = [answer("01-round")] * 9
-    night = folder(*idle, files={"tasks/01-round.md": "# One"}, change_required=True)
+def test_what_the_round_of_another_task_has_done_takes_one_claim_and_no_change_of_its_own() -> None:
+    """C-007, C-041: the checks run after it all the same."""
+    night = folder(work("01-round"), answer("02-tax"), final_checks=True)
     stopped = night.run()
-    assert (stopped.end, stopped.decided.rule, night.facts(TaskSettled)) == (End.BLOCKED, "no-progress", [])
-    assert "its rounds have changed nothing" in night.prompt(2)
-    natively = folder(*idle, files={"tasks/01-round.md": "# One"})
-    assert natively.run().reason == "nothing was changed, and the checks passed before"
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 2)
+    assert [(fact.task, fact.doubted) for fact in night.facts(TaskSettled)] == [("01-round", False), ("02-tax", True)]
+    assert "done without a change of its own: 02-tax" in stopped.evidence
+    assert [fact.round for fact in night.facts(ChecksEnded)] == [0, 1, 2, 2]
+
+
+def test_where_no_round_of_a_run_has_changed_anything_a_task_takes_two_claims_in_a_row() -> None:
+    """C-041: what was there before is only as good as the checks that passed on it then."""
+    night = folder(*[answer("01-round")] * 2, files={"tasks/01-round.md": "# One"}, final_checks=True)
+    stopped = night.run()
+    assert (stopped.end, stopped.reason, night.agent.turns) == (End.UNVERIFIED, IDLE, 2)
+    assert "but nothing was changed for it. Look again" in night.prompt(2)
+    later = folder(work("01-round"), *[answer("02-tax")] * 2, final_checks=True)
+    later.run(rounds=1)
+    assert later.run(rounds=1).end is End.LIMIT, "in this run, no round has"
+    assert later.run().end is End.COMPLETE
+
+
+@pytest.mark.parametrize("done", [[], ["01-round"]])
+def test_an_agent_that_only_says_that_a_task_is_done_gets_nowhere_while_a_check_is_red(done: list[str]) -> None:
+    """C-040, C-041: nor by the work that it did for another task."""
+    claims = [answer("02-tax" if done else "01-round")] * 20
+    night = folder(*map(work, done), *claims, final_checks=True)
+    night.checks.rule = lambda _: night.agent.turns <= len(done)
+    assert night.run().end is End.BLOCKED
+    assert [fact.task for fact in night.facts(TaskSettled) if fact.status == "done"] == done
+
+
+@pytest.mark.parametrize(
+    ("proven", "red", "aside"), [(True, False, []), (True, True, ["01-round"]), (False, False, ["01-round"])]
+)
+def test_where_each_task_is_proven_an_idle_round_fails_its_task_only_if_a_check_does(
+    proven: bool, red: bool, aside: list[str]
+) -> None:
+    """C-047, C-030: it counts for the breaker of that name alone."""
+    limits = Limits(task_failures=2, no_progress=3, same_failure=0, check_failures=0)
+    night = folder(*[answer("01-round", "continue")] * 9, final_checks=proven, limits=limits)
+    night.checks.rule = lambda _: not red
+    stopped = night.run(rounds=3)
+    assert [fact.task for fact in night.facts(TaskSettled)] == aside
+    assert (stopped.decided.rule == "no-progress") is not bool(aside)
 
 
 def test_a_task_that_always_fails_is_set_aside_even_if_it_is_the_only_one_where_each_is_proven() -> None:
     """C-047, X-32."""
     limits = Limits(task_failures=3, check_failures=0, same_failure=0)
-    settings: Any = {"files": {"tasks/01-round.md": "# One"}, "change_required": True, "limits": limits}
+    settings: Any = {"files": {"tasks/01-round.md": "# One"}, "final_checks": True, "limits": limits}
     night = folder(*(work("01-round", number=number) for number in range(9)), **settings)
     night.checks.rule = lambda files: "01-round.txt" not in files
     stopped = night.run()
@@ -155,7 +190,7 @@ def test_checks_that_failed_before_any_work_are_no_excuse_where_each_task_is_pro
     """C-030, C-043, C-047."""
     works: Any = [work("01-round", "continue", number) for number in range(9)]
     for limits in (Limits(check_failures=2), Limits(task_failures=2, check_failures=0, same_failure=0)):
-        night = folder(*works, change_required=True, limits=limits)
+        night = folder(*works, final_checks=True, limits=limits)
         night.checks.rule = lambda _: False
         night.run(rounds=3)
         rules = {fact.by for fact in night.facts(TaskSettled)} | {

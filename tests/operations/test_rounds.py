@@ -72,11 +72,12 @@ def test_an_answer_that_claims_nothing_and_a_claim_without_a_change_are_remarked
     for claim, why in ((odd, odd.odd[0]), (unclear, "“STATUS: nearly” is not a status")):
         assert at_end(*a_round(1, claim=claim), loop=FOLDER)[1] == [f"the agent's answer claims nothing: {why}"]
     idle = [*idle_round(1, task_id="1", claim=DONE), *idle_round(2, task_id="1", claim=DONE)]
-    strict = msgspec.structs.replace(FOLDER, change_required=True)
-    told = ["the agent says that its task is done, but its rounds changed nothing"]
-    assert at_end(*idle[:2], loop=FOLDER)[1] == at_end(*idle, loop=strict)[1] == told
+    strict = msgspec.structs.replace(FOLDER, checks=CHECKED.checks, final_checks=True)
+    told = ["the agent says that its task is done, but nothing was changed for it"]
+    assert at_end(*idle[:2], loop=FOLDER)[1] == at_end(*idle[:2], loop=strict)[1] == told
     assert at_end(*idle, loop=FOLDER)[1] == [], "said twice, it counts"
     assert at_end(*a_round(1, task_id="1", claim=DONE), loop=strict)[1] == []
+    assert at_end(*a_round(1, task_id="1"), *idle[2:], loop=strict)[1] == [], "the round before may have done it"
 
 
 def test_the_next_prompt_has_what_a_failing_check_said_and_nothing_else() -> None:

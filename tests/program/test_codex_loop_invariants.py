@@ -3,7 +3,7 @@
 import pytest
 
 from driving import Home
-from program.codex_loop import BRANCH, ONE, THREE, TWO, CodexLoop, idles, works
+from program.codex_loop import BRANCH, ONE, THREE, TWO, CodexLoop, answer, idles, works
 
 FAILED = "## Last Verification Output (FAILED)"
 
@@ -16,13 +16,40 @@ def project(home: Home) -> CodexLoop:
 def test_files_that_the_agent_only_says_it_changed_are_no_progress(project: CodexLoop) -> None:
     """C-040, X-17: real diff over self-report."""
     project.project(ONE, execution={"max_no_progress_iterations": 2})
-    project.plays(idles(ONE, files_changed=["src/shop.py", "README.md"]))
+    project.plays(idles(ONE, "continue", files_changed=["src/shop.py", "README.md"]))
     ended = project.run()
     assert (ended.code, project.blocker, len(project.calls)) == (2, "no_progress_limit", 2), ended
     assert (project.tasks, project.meta["no_progress_iterations"]) == ({ONE: "in_progress"}, 2)
     assert [entry["files_changed"] for entry in project.history("iteration")] == [[], []]
-    assert "its rounds have changed nothing" in project.prompts[1]
     assert project.commits == []
+
+
+def test_what_was_done_within_another_task_is_done_and_is_listed_as_such(project: CodexLoop) -> None:
+    """C-007, C-041: change measures progress, not completion."""
+    project.project(ONE, TWO, verify=f"test ! -e {ONE}.txt || test -e {TWO}.txt")
+    project.plays({"write": {f"{ONE}.txt": "1", f"{TWO}.txt": "2"}, "reply": answer(ONE)}, idles(TWO))
+    ended = project.run()
+    assert (ended.code, project.tasks, len(project.calls)) == (0, {ONE: "done", TWO: "done"}, 2), ended
+    assert f"done without a change of its own: {TWO}" in ended.err
+    assert "[iteration 2/30] 002-two  complete  no change  verification passed" in ended.out
+
+
+def test_what_nothing_was_changed_for_is_done_at_the_second_word_and_unverified(project: CodexLoop) -> None:
+    """C-041."""
+    project.project(ONE)
+    project.plays(idles(ONE))
+    ended = project.run()
+    assert (ended.code, "Outcome: completed (unverified)" in ended.out, len(project.calls)) == (0, True, 2), ended
+    assert "no iteration changed anything" in ended.err
+
+
+def test_while_verification_fails_no_word_of_the_agent_makes_a_task_done(project: CodexLoop) -> None:
+    """C-041: not after five more calls, either."""
+    project.project(ONE, TWO, execution={"max_no_progress_iterations": 3}, verify=f"test -e {TWO}.txt")
+    project.plays(works(ONE), idles(ONE))
+    for words in ((), ("--retry-blocked",)):
+        ended = project.run(*words)
+        assert (ended.code, project.blocker, project.tasks[ONE]) == (2, "no_progress_limit", "in_progress"), ended
 
 
 def test_a_file_that_git_does_not_know_yet_is_a_change(project: CodexLoop) -> None:
@@ -39,7 +66,7 @@ def test_edits_from_before_the_run_are_nobodys_progress(project: CodexLoop) -> N
     """C-040: in place, where the diff against HEAD is never empty."""
     project.project(ONE, execution={"max_no_progress_iterations": 2, "worktree": {"enabled": False}})
     project.write("README.md", "half an idea\n")
-    project.plays(idles(ONE))
+    project.plays(idles(ONE, "continue"))
     ended = project.run()
     assert (ended.code, project.blocker, project.tasks) == (2, "no_progress_limit", {ONE: "in_progress"}), ended
     assert project.git("status", "--porcelain", "README.md") == " M README.md\n"

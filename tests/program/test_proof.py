@@ -200,7 +200,7 @@ def test_a_task_that_is_only_claimed_is_named_in_the_report_and_so_is_one_that_w
     lazy = [shell("echo '# Two: nothing' > tasks/2.md"), says("STATUS: done\n")]
     said = home.run(home.rounds(lazy), "-t", "tasks", "-k", "true")
     ended(home, said, 0, "complete")
-    assert "claimed done twice without any change: 1, 2" in said.out
+    assert "done without a change of its own: 1, 2" in said.out
     assert "with a text that a round changed: 2" in said.out
     assert "doubted" in home.bydawn("tasks", "list", "repo").out
 

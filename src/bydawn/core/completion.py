@@ -14,6 +14,7 @@ PUT_BACK = "protected files were put back"
 ACCEPTED = "changed by a round, and accepted by a person"
 DOUBTED = "ticked without any other change"
 CHANGED = "changed test"
+IDLE = "nothing was changed, and the checks passed before"
 
 
 def wanted(loop: Loop, state: LoopState) -> tuple[str, ...]:
@@ -99,14 +100,14 @@ def doubt(loop: Loop, state: LoopState) -> str:
     """Why this loop's good end is only `unverified`; empty if it is not."""
     if not loop.checks:
         return "no checks were configured, so there is only the agent's word for it"
-    if loop.changed_tests is ChangedTests.REPORT:
-        return ""  # another tool's documents say what its checks mean
+    # A list that was done before the first round needs no work.
+    idle = IDLE if state.round and is_idle(state) else ""
+    if loop.changed_tests is ChangedTests.REPORT:  # another tool's documents say what its checks mean
+        return idle if loop.final_checks else ""
     if all(verdict.tests_nothing for verdict in state.verdicts):
         return "no check ran any test"
-    if state.proofs.untried:
-        return "tests were changed, and the checks could not be run with them as they were"
-    # A list that was done before the first round needs no work.
-    return "nothing was changed, and the checks passed before" if state.round and is_idle(state) else ""
+    untried = "tests were changed, and the checks could not be run with them as they were"
+    return untried if state.proofs.untried else idle
 
 
 def finished(loop: Loop, state: LoopState) -> End:

@@ -9,7 +9,7 @@ from bydawn.core import breakers, completion, pool
 from bydawn.core.facts import BOX, ITSELF, LoopStopped
 from bydawn.core.loop import ChangedTests, CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sandbox
 from bydawn.core.outcome import POLICY, Outcome
-from bydawn.core.progress import tally_of, ticked_and_red
+from bydawn.core.progress import is_enough, tally_of, ticked_and_red
 from bydawn.core.proof import Answer
 from bydawn.core.records import BLOCKED, BY_HAND, COMPLETED, FAILED
 from bydawn.core.rules import Rule
@@ -145,6 +145,8 @@ def checks_due(loop: Loop, state: LoopState) -> bool:
     if not loop.checks:
         return False
     if state.checks_passed:
+        if loop.final_checks and state.awaiting_checks:
+            return True
         outdated = _is_outdated(loop, state) or (loop.final_checks and not state.final)
         return outdated and not completion.missing(loop, state)
     stale = state.verdict_tree != state.tree  # a hook or a person changed something since
@@ -239,14 +241,11 @@ def checkpoint_of(loop: Loop, state: LoopState) -> ReachedMark | None:
 
 
 def _task_done(loop: Loop, state: LoopState) -> Action | None:
-    """A task of a folder is done if the agent says so, its rounds made progress, and the checks pass.
-
-    Without any change, it takes a second round that says the same, or never is if the loop requires one.
-    """
+    """A task of a folder is done if the agent says so, that is enough, and the checks pass."""
     mine = _claimed(loop, state)
     if mine is None or (loop.checks and not state.checks_passed):
         return None
-    worked_on = "with changes" if mine.progress else "again, without any change"
+    worked_on = "with changes" if mine.progress else "without a change of its own"
     reason = f"claimed done {worked_on}" + ("; the checks pass" if loop.checks else "")
     text = (state.last and state.last.task) or mine.task
     done, doubted = TaskStatus.DONE, not mine.progress
@@ -260,8 +259,7 @@ def _claimed(loop: Loop, state: LoopState) -> Tally | None:
         return None
     mine = tally_of(state.tallies, last.task_id)
     is_open = last.task_id in state.tasks.open_ids and last.task_id not in state.settled.done
-    enough = mine.progress or (mine.claims > 1 and not loop.change_required)
-    return mine if is_open and enough and last.claim.status == TaskStatus.DONE else None
+    return mine if is_open and is_enough(loop, state, mine) and last.claim.status == TaskStatus.DONE else None
 
 
 def _changed_tests(loop: Loop, state: LoopState) -> Stop | None:
@@ -286,7 +284,7 @@ def finished(loop: Loop, state: LoopState) -> Stop:
         completion.TAMPERED: state.tampered,
         completion.ACCEPTED: state.accepted,
         completion.DOUBTED: state.ticked_only,
-        "claimed done twice without any change": state.settled.doubted,
+        "done without a change of its own": state.settled.doubted,
         "open tasks with a text that a round changed": state.rewritten,
     }
     evidence += [f"{what}: {', '.join(which)}" for what, which in rows.items() if which]
@@ -347,7 +345,7 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
         return _all_aside(loop, state)
     if found := breakers.tripped(loop, state, now):
         return _broken(loop, state, found)
-    return _set_aside(loop, state, alone=True) if loop.change_required else None
+    return _set_aside(loop, state, alone=True) if loop.final_checks else None
 
 
 def _is_stale(loop: Loop, last: LastRound) -> bool:

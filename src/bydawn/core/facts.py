@@ -82,6 +82,7 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     restart: Restart | None = None  # its process had died, and bydawn started it again by itself
     keeps_aside: bool = False  # tasks that were set aside stay so
     per_task: bool = False  # each task has its own conversation
+    idle_fails: bool = True  # a round without progress has failed its task
     commits_all: bool = False  # in a work tree of the loop's own, whatever a round's end
     leftover: bool = False  # there is work in it that is older than the loop and in no commit
     yours: dict[str, str] = {}  # tests that a person changed while it rested, by path, each with its new form

@@ -296,10 +296,9 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     tasks: str | None = None
     task_folder: bool = False  # is `tasks` a folder with one file per task?
     tasks_required: bool = True  # False: the list only marks checkpoints
-    # Is a task of a folder never done unless its rounds changed something? Then its failures also count if it is the
-    # last one, and if its checks failed before the first round.
-    change_required: bool = False
-    final_checks: bool = False  # when all tasks are done, run the checks once more; what fails opens the last one again
+    # Run the checks after each round, even if it changed nothing, and once more when all tasks are done: what fails
+    # opens the last one again. Nothing that fails is excused, and nothing else is a failure of the task.
+    final_checks: bool = False
     on_blocked_task: OnBlockedTask = OnBlockedTask.ASIDE
     ticks: Ticks = Ticks.DOUBT
     checkpoint: Checkpoint | None = None

@@ -112,7 +112,7 @@ def _task_not_believed(given: Material) -> str:
     if given.state.failed_checks:
         missing = "its checks fail"
     elif not tally_of(given.state.tallies, last.task_id).progress:
-        missing = "its rounds have changed nothing"
+        missing = "nothing was changed for it. Look again; if its work was there before, say once more that it is done"
     return f"## The task is not done yet\n\nYour reply said it is done, but {missing}."
 
 

@@ -106,14 +106,22 @@ def tally_of(tallies: tuple[Tally, ...], task: str | None) -> Tally:
     return next((tally for tally in tallies if tally.task == task), Tally(task=task or ""))
 
 
-def tallies_after_round(tallies: tuple[Tally, ...], task: str | None, text: str, fact: RoundEnded) -> tuple[Tally, ...]:
-    """Add this round; one without progress has failed its task."""
+def is_enough(loop: Loop, state: LoopState, mine: Tally) -> bool:
+    """Is it enough that a task is called done, if the checks pass? If none of its own rounds changed anything, another
+    task's round may have done its work; if none has in this run, it takes a second claim in a row."""
+    done_before = loop.final_checks and bool(loop.checks) and state.worked_this_run
+    return mine.progress or mine.claims > 1 or done_before
+
+
+def tallies_after_round(state: LoopState, task: str | None, text: str, fact: RoundEnded) -> tuple[Tally, ...]:
+    """Add this round; one without progress may have failed its task."""
+    tallies = state.tallies
     if task is None:
         return tallies
     mine = tally_of(tallies, task)
     if not POLICY[fact.outcome].counts:  # it neither failed nor claimed anything, but its changes are there
         return _with_tally(tallies, replace(mine, text=text, progress=True)) if fact.progress else tallies
-    failed = POLICY[fact.outcome].failure or not fact.progress
+    failed = POLICY[fact.outcome].failure or (state.idle_fails and not fact.progress)
     said_done = fact.claim is not None and fact.claim.status == TaskStatus.DONE
     return _with_tally(
         tallies,
@@ -127,12 +135,6 @@ def tallies_after_round(tallies: tuple[Tally, ...], task: str | None, text: str,
             question="",
         ),
     )
-
-
-def tallies_after_red_checks(tallies: tuple[Tally, ...], task: str, *, got_on: bool) -> tuple[Tally, ...]:
-    """A round with progress still failed its task if its checks failed."""
-    mine = tally_of(tallies, task)
-    return _with_tally(tallies, replace(mine, failures=mine.before + 1)) if got_on else tallies
 
 
 def _with_tally(tallies: tuple[Tally, ...], mine: Tally) -> tuple[Tally, ...]:
@@ -202,9 +204,10 @@ def open_in(tasks: TaskReading | None) -> int | None:
 def blamed(state: LoopState) -> tuple[Tally, ...]:
     """A round whose checks fail has failed its task, even if it ticked it."""
     last = state.last
-    if last is None or last.task_id is None:
+    if last is None or last.task_id is None or (state.idle_fails and not last.progress):  # it was blamed already
         return state.tallies
-    return tallies_after_red_checks(state.tallies, last.task_id, got_on=last.progress)
+    mine = tally_of(state.tallies, last.task_id)
+    return _with_tally(state.tallies, replace(mine, failures=mine.before + 1))
 
 
 # -- limits of its agent -----------------------------------------------------------------------------------------------
@@ -394,6 +397,7 @@ def forgiven(state: LoopState, *, keeps_aside: bool = False) -> LoopState:
         rounds_without_progress=state.rounds_without_progress if keeps else 0,
         rounds_without_result=0,
         gave_up=False,
+        worked_this_run=False,
         tallies=tuple(replace(tally, failures=0, before=0, reopened=0) for tally in state.tallies),
         settled=state.settled if keeps_aside else replace(state.settled, aside=()),
         last=_forgiven(state.last),

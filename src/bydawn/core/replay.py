@@ -198,6 +198,7 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         records=progress.records_at_start(state, fact),
         only_checks=fact.only_checks,
         per_task=fact.per_task,
+        idle_fails=fact.idle_fails,
         final=False,
         before=(state.stopped or state.before) if fact.only_checks else None,
         awaiting_checks=state.awaiting_checks or fact.only_checks,
@@ -312,6 +313,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         printed=Printed(round=fact.round, agent=opened.agent if opened else "") if is_over else state.printed,
         output="" if is_over else state.output,
         rounds_this_run=state.rounds_this_run + policy.counts,
+        worked_this_run=state.worked_this_run or fact.progress,
         ok_rounds=state.ok_rounds + (fact.outcome is Outcome.OK),
         session=session,
         sessions=progress.sessions_after(state, session),
@@ -325,7 +327,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         tasks=fact.tasks or state.tasks,
         added=() if fact.tasks else state.added,
         fewest=progress.fewest_of(state, fact.tasks),
-        tallies=progress.tallies_after_round(state.tallies, opened.task_id, opened.task or "", fact)
+        tallies=progress.tallies_after_round(state, opened.task_id, opened.task or "", fact)
         if opened
         else state.tallies,
         doubted=_doubted(state, fact),

@@ -232,6 +232,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     printed: Printed | None = None  # the last attempt of either kind, …
     output: str = ""  # … and until there is one, what the last round of an earlier loop printed
     rounds_this_run: int = 0
+    worked_this_run: bool = False  # has a round since the last recorded stop changed anything?
     rounds_allowed: int | None = None
     run_elapsed: float = 0.0  # when this run started, in working time
     seconds_allowed: float | None = None
@@ -243,6 +244,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     ok_rounds: int = 0
     session: Session | None = None  # of the last round
     per_task: bool = False  # has each task a conversation of its own?
+    idle_fails: bool = True  # as in `RunStarted`
     sessions: tuple[Session, ...] = ()  # these, the last ones
     session_lost: str = ""  # why a conversation could not be continued, until a round has counted
     resumes: bool = True  # False once a command failed because the file system is read-only to that conversation

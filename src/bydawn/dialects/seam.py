@@ -40,7 +40,6 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     tasks_required: bool = True
     promise_required: bool = True
     holds_tests: bool = False  # may changed tests keep it from its end? Most documents say what ends a run
-    change_required: bool = False
     final_checks: bool = False
     fresh_if_lost: bool = True
     splits_output: bool = False

@@ -69,7 +69,7 @@ class Proving:
                 tampered=looked.tampered,
                 restored=looked.restored,
                 final=final,
-                excuses=not self._loop.change_required,
+                excuses=not self._loop.final_checks,
                 tools={} if round_ else effects.world.workspace.tools(),
             )
         )

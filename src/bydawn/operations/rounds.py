@@ -14,7 +14,7 @@ from bydawn.core.facts import ChecksEnded, CommitEnded, RoundEnded
 from bydawn.core.history import Attempt, History
 from bydawn.core.loop import Loop, Ticks
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
-from bydawn.core.progress import tally_of
+from bydawn.core.progress import is_enough, tally_of
 from bydawn.core.proof import Answer
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
@@ -286,8 +286,8 @@ def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
         yield Remark(f"the agent's answer claims nothing: {plain(why)}", for_agent=True)
     if ended.claim and ended.claim.status == TaskStatus.DONE and state.last:
         mine = tally_of(state.tallies, state.last.task_id)
-        if mine.claims and not mine.progress and (mine.claims == 1 or loop.change_required):
-            yield Remark("the agent says that its task is done, but its rounds changed nothing", for_agent=True)
+        if mine.claims and not is_enough(loop, state, mine):
+            yield Remark("the agent says that its task is done, but nothing was changed for it", for_agent=True)
     if ended.doubted:
         not_confirmed = ", so not confirmed" if loop.ticks is Ticks.DOUBT else ""
         yield Remark(f"{completion.DOUBTED}{not_confirmed}: {', '.join(ended.doubted)}")

@@ -87,7 +87,7 @@ def project(summary: str = "Write a parser.") -> Loop:
         task_folder=True,
         checks=(MAKE_TEST,),
         sessions=Sessions.PER_TASK,
-        change_required=True,
+        final_checks=True,
         template=first(["all tests pass"], [f"{ROOT}/{SPEC}", f"{ROOT}/{PLAN}"]),
         follow_up=FOLLOW_UP,
         dialect=SpokenDialect(name="codex-loop", sections=()),

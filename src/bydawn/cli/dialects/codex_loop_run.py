@@ -23,7 +23,7 @@ from bydawn.core.facts import (
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.core.values import Restart, TaskStatus
+from bydawn.core.values import End, Restart, TaskStatus
 from bydawn.dialects.codex_loop.config import NAME
 from bydawn.process.guardian import Tether
 
@@ -154,7 +154,8 @@ class _Screen(LogScreen):
     def summary(self, standing: "Standing", stopped: LoopStopped) -> str:
         from bydawn.dialects.codex_loop import codes
 
-        word, code, tree = codes.word(stopped), codes.code_of(stopped), standing.loop.worktree
+        word, tree = codes.word(stopped), standing.loop.worktree
+        code = stopped.end if stopped.end is End.UNVERIFIED else codes.code_of(stopped)
         line(f"Outcome: {word}{f' ({code})' if code not in ('', word) else ''}")
         if tree:
             from bydawn.operations.worktrees import in_the_way, merge_command

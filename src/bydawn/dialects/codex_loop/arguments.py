@@ -79,7 +79,6 @@ def start(config: Config, name: str, documents: tuple[str, ...] = ()) -> Start:
         template=prompt.template(config.goal.done_when, documents),
         follow_up=prompt.FOLLOW_UP,
         sections=(),
-        change_required=True,
         final_checks=True,
         splits_output=True,
         fresh_if_lost=run.resume_fallback_to_fresh,

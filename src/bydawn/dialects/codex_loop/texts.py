@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
+from bydawn.core.completion import IDLE
 from bydawn.core.facts import ChecksEnded, LoopStopped, RoundEnded
 from bydawn.core.history import blocked_task
 from bydawn.core.loop import Loop
@@ -12,10 +13,12 @@ from bydawn.core.progress import tally_of
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
-from bydawn.core.values import FINISHED, Next
+from bydawn.core.values import FINISHED, End, Next
 from bydawn.dialects.codex_loop import codes
 
 DIED = "the process that ran it died; `codex-loop run` goes on from there"
+_IDLE = "no iteration changed anything, and the verification passed before the first"
+_NO_VERIFICATION = "no verification is configured, so there is only Codex's word for it"
 EVENTS = {"pre_round": "pre_iteration", "post_round": "post_iteration", "on_complete": "on_completed"}
 _SPOKEN = {f"hook {ours} ": f"hook {its_own} " for ours, its_own in EVENTS.items()}
 _SPOKEN["the round's time limit"] = "the iteration's time limit"
@@ -25,6 +28,8 @@ _COUNTING = (Rule.ROUNDS, Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.NO_TASK_D
 
 def reason(stopped: LoopStopped) -> str:
     """Why it ended, in this tool's words."""
+    if stopped.end is End.UNVERIFIED:
+        return f"every task is done, but unverified: {_IDLE if stopped.reason == IDLE else _NO_VERIFICATION}"
     if stopped.end in FINISHED:
         return "every task is done, and the verification passed on the whole"
     return _iterations(stopped.reason) if stopped.decided.rule in _COUNTING else spoken(stopped.reason)

@@ -119,7 +119,6 @@ def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
         tasks_required=request.tasks_required,
         promise_required=request.promise_required,
         changed_tests=wanted.loop.changed_tests if request.holds_tests else ChangedTests.REPORT,
-        change_required=request.change_required,
         final_checks=request.final_checks,
         fresh_if_lost=request.fresh_if_lost,
         pause_jitter=request.pause_jitter,
