@@ -196,6 +196,15 @@ def test_a_circle_and_a_dependency_on_nothing_are_problems(tasks: FolderTasks, p
     assert tasks.problem == problem
 
 
+def test_what_is_done_may_be_named_even_if_its_file_is_gone() -> None:
+    """C-048."""
+    found = read({"003-c.md": "# C\n<!-- depends_on: 001-A, 002-b -->"}, done=["001-a"])
+    assert (found.items[0].depends_on, found.problem) == (
+        ("001-a", "002-b"),
+        "has no task 002-b, but 003-c depends on it",
+    )
+
+
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20))
 def test_a_folder_without_a_problem_can_be_worked_through(arrows: list[tuple[int, int]]) -> None:
     """C-048: each task is ready once and after all that it depends on; a circle is always found."""

@@ -234,6 +234,10 @@ def test_every_run_reads_the_project_again(project: CodexLoop) -> None:
     ended = project.run()
     assert (ended.code, project.tasks, [*project.meta["archived_tasks"]]) == (0, {TWO: "done"}, [ONE]), ended
     assert (len(project.calls), len(project.commits)) == (2, 2)
+    project.write(f"tasks/{THREE}.md", f"<!-- depends_on: {ONE} -->\n# Three\n\nDo it.\n")
+    project.plays(works(THREE))
+    ended = project.run()
+    assert (ended.code, project.tasks) == (0, {TWO: "done", THREE: "done"}), ended
 
 
 @pytest.mark.parametrize("merged", [True, False])

@@ -62,11 +62,11 @@ class FolderTasks(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
 
 
-def read(files: Mapping[str, str]) -> FolderTasks:
-    """The tasks of a folder, from file names and texts."""
+def read(files: Mapping[str, str], done: Collection[str] = ()) -> FolderTasks:
+    """The tasks of a folder, from file names and texts; what is done may be named, even if its file is gone."""
     names = sorted(filter(is_task, files), key=natural)
     pages = {name: markdown.of_file(files[name]) for name in names}
-    ids = {_key(name): id_of(name) for name in names}
+    ids = {_key(name): id_of(name) for name in (*done, *names)}
     tasks = tuple(
         FolderTask(
             id=id_of(name),
@@ -76,7 +76,7 @@ def read(files: Mapping[str, str]) -> FolderTasks:
         )
         for name, page in pages.items()
     )
-    return FolderTasks(items=tasks, problem=_problem(tasks, pages))
+    return FolderTasks(items=tasks, problem=_problem(tasks, pages, done))
 
 
 def ready(tasks: FolderTasks, done: Collection[str], aside: Collection[str]) -> list[FolderTask]:
@@ -273,7 +273,7 @@ def _covered(value: str, following: Iterator[str]) -> Iterator[str]:
 # -- what is wrong with it -----------------------------------------------------------------------------------------
 
 
-def _problem(tasks: tuple[FolderTask, ...], pages: Mapping[str, Page]) -> str | None:
+def _problem(tasks: tuple[FolderTask, ...], pages: Mapping[str, Page], done: Collection[str]) -> str | None:
     if not tasks:
         return "has no tasks"
     named: dict[str, str] = {}
@@ -284,11 +284,11 @@ def _problem(tasks: tuple[FolderTask, ...], pages: Mapping[str, Page]) -> str | 
             return f"has {_shown(name)}, which is empty"
         if (twin := named.setdefault(_key(name), name)) != name:
             return f"has {_shown(twin)} and {_shown(name)}, which differ only in case"
-    return _unknown(tasks) or _circle(tasks)
+    return _unknown(tasks, done) or _circle(tasks)
 
 
-def _unknown(tasks: tuple[FolderTask, ...]) -> str | None:
-    ids = {task.id for task in tasks}
+def _unknown(tasks: tuple[FolderTask, ...], done: Collection[str]) -> str | None:
+    ids = {*done, *(task.id for task in tasks)}
     for task in tasks:
         for id_ in task.depends_on:
             if id_ not in ids:

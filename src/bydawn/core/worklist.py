@@ -248,7 +248,7 @@ def of_folder(files: Mapping[str, str], settled: Settled, before: TaskReading | 
     """A task folder as a recorded reading; each task's state is in the ledger, not in its file."""
     from bydawn.core import task_folder  # most loops have no task folder
 
-    found = task_folder.read(files)
+    found = task_folder.read(files, settled.done)
     aside = {*settled.aside, *settled.skipped}
     left = [task for task in found.items if task.id not in settled.done and task.id not in settled.skipped]
     following = next(iter(task_folder.ready(found, settled.done, aside)), None)
@@ -427,7 +427,7 @@ def _listed_files(files: Mapping[str, str], state: LoopState) -> list[Listed]:
         (settled.aside, Stand.ASIDE),
     )
     rows = []
-    for number, task in enumerate(task_folder.read(files).items, 1):
+    for number, task in enumerate(task_folder.read(files, settled.done).items, 1):
         waits_for = tuple(id_ for id_ in task.depends_on if id_ not in settled.done)
         open_ = Stand.WAITING if waits_for else Stand.OPEN
         stand = next((stand for ids, stand in places if task.id in ids), open_)

@@ -50,8 +50,13 @@ OPTIONS = (*OF_ONE_AGENT, "agent_commits")
 _LINES_NAMED = 3
 
 
-def checked_loop(wanted: "LoopRequest", workspace: Path, *, repairs: bool = False) -> Loop:
-    """The requested loop. Raises `UserError`; writes nothing. `repairs`: it puts back a list that a crash damaged."""
+def checked_loop(
+    wanted: "LoopRequest", workspace: Path, *, repairs: bool = False, settled: Settled | None = None
+) -> Loop:
+    """The requested loop. Raises `UserError`; writes nothing. `repairs`: it puts back a list that a crash damaged.
+
+    `settled`: what it has on record, if it takes the place of one that is there.
+    """
     loop = wanted.loop
     if not loop.prompt.strip() and not loop.tasks:
         raise UserError(
@@ -68,7 +73,7 @@ def checked_loop(wanted: "LoopRequest", workspace: Path, *, repairs: bool = Fals
     pool = _checked_pool(loop, workspace, wanted.agent_from)
     in_folder = bool(loop.tasks) and (workspace / str(loop.tasks)).is_dir()
     if loop.tasks and in_folder:
-        _checked_folder(workspace, loop.tasks)
+        _checked_folder(workspace, loop.tasks, settled or Settled())
     elif loop.tasks and not repairs:
         _checked_tasks(workspace, loop.tasks, loop.tasks_required)
     if loop.checkpoint and (not loop.tasks or in_folder):
@@ -292,9 +297,9 @@ def no_task_file(path: str, folder: Path) -> UserError:
     return UserError(f"there is no task file {path}", cause=f"looked in {folder}", hint=hint)
 
 
-def _checked_folder(workspace: Path, path: str) -> None:
+def _checked_folder(workspace: Path, path: str, settled: Settled) -> None:
     files = read_folder(workspace, path)
-    reading = worklist.of_folder(files or {}, Settled())
+    reading = worklist.of_folder(files or {}, settled)
     if reading.problem:
         raise UserError(
             f"{path} {reading.problem}",

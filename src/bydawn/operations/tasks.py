@@ -367,7 +367,7 @@ def _new_file(standing: Standing, words: str) -> tuple[Line, Path, str, bytes | 
     root, path = Path(loop.list_root), loop.tasks or ""
     files = read_folder(root, path) or {}
     name, text = new_task.file_name(words, files), f"# {words}\n"
-    if problem := task_folder.read({**files, name: text}).problem:
+    if problem := task_folder.read({**files, name: text}, standing.state.settled.done).problem:
         raise UserError("this cannot be a task", cause=f"with it {path} {problem}", hint="use other words")
     return Line(text=text.strip(), file=name), Path(os.path.realpath(root / path)) / name, text, None
 

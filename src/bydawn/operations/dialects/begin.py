@@ -76,16 +76,12 @@ def plan(dialect: Dialect, request: Start, gathered: Settings, workspace: Path) 
     return replace(planned, warnings=(*request.remarks, *planned.warnings), before=request.before)
 
 
-def checked(dialect: Dialect, request: Start, gathered: Settings, workspace: Path) -> Loop:
-    """The loop that this asks for, to take the place of one that is there: nothing is reserved for it."""
-    wanted = _wanted(dialect, request, gathered, workspace, _spoken(dialect, request, {}))
-    return checked_loop(wanted, workspace)
-
-
 def change(dialect: Dialect, standing: Standing, request: Start, gathered: Settings, *, finished: bool = False) -> None:
     """The same loop with other settings, if they are others; it keeps its name, its files and its work tree."""
     old = standing.loop
-    new = checked(dialect, request, gathered, Path(old.workspace))
+    workspace = Path(old.workspace)
+    wanted = _wanted(dialect, request, gathered, workspace, _spoken(dialect, request, {}))
+    new = checked_loop(wanted, workspace, settled=standing.state.settled)
     assert old.dialect and new.dialect  # noqa: S101 - it is a loop of a dialect
     kept = {name: getattr(old, name) for name in OF_THE_LOOP}
     new = replace(new, **kept, dialect=replace(new.dialect, files=old.dialect.files))

@@ -134,7 +134,8 @@ def _tasks(at: _Project) -> Rows:
     files = read_folder(at.root, folder) or {}
     if odd := next((name for name in files if not name.isprintable()), ""):
         raise UserError(f"{folder}/ has {odd!r}", cause="its name cannot be shown in one line", hint="rename it")
-    tasks = task_folder.read(files)
+    loop = project.standing_of(at.root)
+    tasks = task_folder.read(files, loop.state.settled.done if loop else ())
     if not tasks.items:
         hint = f"write {folder}/001-….md: what to do, and when it is done"
         raise UserError(f"{folder}/ has no tasks", cause="each Markdown file in it is one", hint=hint)
