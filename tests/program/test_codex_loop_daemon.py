@@ -241,6 +241,7 @@ def test_how_a_daemon_is_is_written_through_no_link(project: CodexLoop) -> None:
     log = project.home.root / "moved/daemon.log"
     wait_for(lambda: "cannot go on now; the next try is in 1 m" in log.read_text())
     assert ".codex-loop/daemon.json leads through a link" in log.read_text()
+    assert f"[iteration 1/30] task: {ONE} (0/2 done)\n" in log.read_text()
     assert not [*elsewhere.iterdir()]
     project.folder.unlink()
     (project.home.root / "moved").rename(project.folder)

@@ -9,6 +9,7 @@ import pytest
 
 from driving import Home, kill_both, said, wait_for
 from program.codex_loop import ONE, TWO, CodexLoop, Turn, idles, works
+from program.terminal_driver import Terminal
 
 
 @pytest.fixture
@@ -47,6 +48,32 @@ def test_a_second_run_ends_with_8_and_changes_nothing(project: CodexLoop) -> Non
     assert (project.meta["overall_status"], project.tasks) == ("running", {ONE: "in_progress"})
     project.gate().touch()
     assert (said(first).code, len(project.calls)) == (0, 1)
+
+
+def test_what_an_iteration_is_about_is_said_when_it_begins_and_what_became_of_it_when_it_ends(
+    project: CodexLoop,
+) -> None:
+    project.project(ONE, TWO)
+    project.plays(gated(project, works(ONE)), works(TWO))
+    process = begun(project)
+    assert process.stdout
+    assert process.stdout.readline() == "[iteration 1/30] task: 001-one (0/2 done)\n"
+    project.gate().touch()
+    first, second, third = said(process).out.splitlines()[:3]
+    assert first.startswith("[iteration 1/30] 001-one  complete  1 file  verification passed")
+    assert second == "[iteration 2/30] task: 002-two (1/2 done)"
+    assert third.startswith("[iteration 2/30] 002-two  complete")
+
+
+def test_on_a_terminal_a_block_says_what_codex_does(project: CodexLoop) -> None:
+    project.project(ONE, TWO)
+    project.plays({"sh": "echo tested > log", **gated(project, works(ONE))}, works(TWO))
+    screen = Terminal(project.home, "run", command="codex-loop", cwd=project.repo, TERM="xterm")
+    screen.see("0 of 2 tasks   iteration 1, ")
+    screen.see("now    One · ")
+    project.gate().touch()
+    shown = screen.end()
+    assert (shown.code, "Outcome: completed" in shown.text, "round" in shown.text) == (0, True, False), shown.text
 
 
 def test_the_first_ctrl_c_finishes_the_iteration(project: CodexLoop) -> None:

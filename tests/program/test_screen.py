@@ -20,6 +20,14 @@ def test_without_a_terminal_a_heartbeat_says_that_it_is_alive(capfd: pytest.Capt
     assert shown.startswith("  … 2 of 3 tasks · alive  last output 4 s ago\n")
 
 
+def test_a_heartbeat_without_words_is_no_line(capfd: pytest.CaptureFixture[str]) -> None:
+    asked: list[int] = []
+    screen = Screen(lambda width: asked.append(width) or [], plain=True, heartbeat=0.01)
+    wait_for(lambda: len(asked) > 1)
+    screen.close()
+    assert capfd.readouterr().out == ""
+
+
 def test_lines_come_out_in_their_order_and_before_the_end(capfd: pytest.CaptureFixture[str]) -> None:
     screen = Screen(nothing, plain=True)
     for number in range(100):

@@ -1,6 +1,7 @@
 """The lines below the rows that are redrawn while a loop runs: how far it is, what it does now, what it used."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -9,8 +10,10 @@ from bydawn.core.loop import Loop
 from bydawn.core.progress import ENOUGH_ROUNDS
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
+from bydawn.operations import outputs
 from bydawn.operations.amounts import short_count, time_left_words
 from bydawn.operations.pending import asked, asked_words, waiting_words
+from bydawn.operations.plan import Plan
 from bydawn.operations.sentences import Counting
 
 _SOME = 12  # characters of a reason that are worth showing
@@ -25,11 +28,22 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     doing: str  # without secrets
 
 
+def running(planned: Plan, state: LoopState, doing: str) -> Running | None:
+    """What the round that runs does now, if there is one."""
+    if (opened := state.open_round) is None:
+        return None
+    return Running(
+        seconds=max(0.0, (datetime.now(UTC) - opened.started_at).total_seconds()),
+        silence=outputs.seconds_of_silence(planned.folder, opened),
+        doing=shorten(planned.secrets.hide(plain(doing)), 80),
+    )
+
+
 def live_block(loop: Loop, state: LoopState, width: int, counting: Counting, running: Running | None) -> list[str]:
     """At most three lines that fit the width; the last part of a line is dropped first."""
     is_narrow, pending = width < _NARROW, asked(state)
     marks = [asked_words(pending, counting.last)] if pending else []
-    now = _now(state, width - 10)
+    now = _now(state, width - 10, counting.checks)
     first = [_how_far(loop, state, width, counting)]
     if running:
         first.append(f"{counting.last}, {duration(running.seconds)}")
@@ -41,7 +55,7 @@ def live_block(loop: Loop, state: LoopState, width: int, counting: Counting, run
         parts = [*marks, *([left] if left else [])]
         rest = [_line("alive" if running else "", " · ".join(_fitting(parts, " · ", width - 10)))] if parts else []
     else:
-        rest = [_line("usage", used)] if (used := " · ".join(_usage(loop, state))) else []
+        rest = [_line("usage", used)] if (used := " · ".join(_usage(loop, state, counting.unit))) else []
     tail = "".join(f" · {mark}" for mark in marks) if not is_narrow else ""
     lines = [
         f"  {'   '.join(_fitting(first, '   ', width - 3))}",
@@ -62,10 +76,10 @@ def _fitting(parts: Sequence[str], between: str, room: int) -> list[str]:
     return kept
 
 
-def _now(state: LoopState, room: int) -> str:
+def _now(state: LoopState, room: int, checks: str) -> str:
     """What happens while no agent runs. Until when it waits matters more than why, and for whom."""
     if not state.waiting:
-        return "checks"
+        return checks
     words = waiting_words(state.waiting)
     if len(words) > room:
         return waiting_words(msgspec.structs.replace(state.waiting, agent=""))
@@ -82,7 +96,7 @@ def _how_far(loop: Loop, state: LoopState, width: int, counting: Counting) -> st
     return f"{'█' * full}{'░' * (room - full)}  {done} of {total} tasks"
 
 
-def _usage(loop: Loop, state: LoopState) -> list[str]:
+def _usage(loop: Loop, state: LoopState, unit: str) -> list[str]:
     """Tokens and dollars of all rounds, if the agents report them, and how long a round takes."""
     limits, usage, parts = limits_of(loop, state), state.usage, []
     if usage and usage.tokens is not None:
@@ -93,7 +107,7 @@ def _usage(loop: Loop, state: LoopState) -> list[str]:
         least = "at least " if state.unpriced else ""
         parts.append(f"{least}${usage.cost_usd:.2f}{f' of ${limits.usd:.2f}' if limits.usd else ''}")
     if parts and len(state.recent_seconds) >= ENOUGH_ROUNDS:
-        parts.append(f"median round {duration(_median(state.recent_seconds))}")
+        parts.append(f"median {unit} {duration(_median(state.recent_seconds))}")
     return parts
 
 

@@ -37,7 +37,7 @@ class Screen:
         self._heartbeat = heartbeat
         self._lines: queue.Queue[str | None] = queue.Queue(_ROOM)
         self._dropped = 0
-        self._live_wanted = not plain and sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
+        self.is_live = not plain and sys.stdout.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
         # A stream of our own: even if it blocks, the interpreter has nothing to flush when the worker exits.
         self._out: TextIO | WorkerLog = out or os.fdopen(
             os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace"
@@ -64,7 +64,7 @@ class Screen:
 
     def _run(self) -> None:
         try:
-            if self._live_wanted:
+            if self.is_live:
                 self._redrawing()
             else:
                 self._flat()
@@ -82,11 +82,14 @@ class Screen:
             try:
                 text = self._lines.get(timeout=max(0.01, beat - time.monotonic()))
             except queue.Empty:
-                text = "  … " + " · ".join(line.strip() for line in self._block(100))
-            if text is None:
-                return
+                block = " · ".join(line.strip() for line in self._block(100))
+                shown = f"  … {block}\n" if block else ""
+            else:
+                if text is None:
+                    return
+                shown = f"{text}\n"
             beat = time.monotonic() + self._heartbeat
-            self._out.write(text + "\n")
+            self._out.write(shown)
             self._out.flush()
 
     def _redrawing(self) -> None:

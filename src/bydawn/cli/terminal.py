@@ -1,11 +1,10 @@
 """What a running loop prints: a row per round, a live block below, a summary at the end."""
 
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 from bydawn.cli import render
-from bydawn.cli.live_block import Running, live_block
+from bydawn.cli.live_block import live_block, running
 from bydawn.cli.rows import Layout, RoundRows
 from bydawn.cli.screen import Screen
 from bydawn.cli.voice import Voice
@@ -19,7 +18,7 @@ from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import End, Now, Status, TaskReading
-from bydawn.operations import outputs, reasons
+from bydawn.operations import reasons
 from bydawn.operations.changed import changed, look
 from bydawn.operations.plan import Plan
 from bydawn.operations.rounds import usage_columns
@@ -47,7 +46,6 @@ class Terminal:
         self._state: LoopState | None = None
         self._doing = ""
         self._shown: set[str] = set()  # messages that are shown only once
-        self._round_began = 0.0
         self._screen = Screen(self._block, plain=plain, out=out)
 
     def warn(self, text: str) -> None:
@@ -62,7 +60,6 @@ class Terminal:
             case RunStarted() if fact.cycle < 2 and (not self._plan.goes_on or _will_work(loop, state)):
                 self._open(loop, state, fact.tasks)
             case RoundStarted():
-                self._round_began = time.monotonic() - _age(state)
                 self._doing = "starting"
             case WaitStarted():
                 self._flush(loop, state)
@@ -127,14 +124,8 @@ class Terminal:
             return ["  starting"]
         if state.stopped and self._plan.loop.notify:
             return ["  sending notices"]
-        running = None
-        if state.open_round:
-            running = Running(
-                seconds=time.monotonic() - self._round_began,
-                silence=outputs.seconds_of_silence(self._plan.folder, state.open_round),
-                doing=shorten(self._plan.secrets.hide(plain(self._doing)), 80),
-            )
-        return live_block(self._plan.loop, state, width, self._voice.counting(state), running)
+        now = running(self._plan, state, self._doing)
+        return live_block(self._plan.loop, state, width, self._voice.counting(state), now)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
@@ -169,12 +160,6 @@ class Terminal:
     def _wrap(self, text: str, indent: int = 4) -> None:
         for line in render.wrapped(text, indent):
             self._screen.line(f"{' ' * indent}{line}")
-
-
-def _age(state: LoopState) -> float:
-    """Seconds since the round began: a person may look at one that has long been running."""
-    opened = state.open_round
-    return max(0.0, (datetime.now(UTC) - opened.started_at).total_seconds()) if opened else 0.0
 
 
 def _will_work(loop: Loop, state: LoopState) -> bool:

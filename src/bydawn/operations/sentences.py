@@ -37,6 +37,7 @@ class Counting(msgspec.Struct, frozen=True, kw_only=True):
 
     unit: str = "round"
     number: int = 0
+    checks: str = "checks"
 
     @property
     def last(self) -> str:

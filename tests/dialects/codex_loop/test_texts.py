@@ -12,6 +12,7 @@ from bydawn.dialects.codex_loop import codes, texts
 from dialects.codex_loop_made import (
     COMPLETE,
     LEXER,
+    PARSER,
     PREPARATION,
     a_project,
     an_iteration,
@@ -89,6 +90,15 @@ def test_an_iteration_is_one_line() -> None:
     assert line(claim=None, passed=None, outcome=Outcome.TRANSIENT, detail="502\nfrom the provider") == (
         "[iteration 1/30] 001-lexer  failed: 502 from the provider  2 files  41 s"
     )
+
+
+def test_what_begins_is_one_line_and_so_is_how_it_goes() -> None:
+    state, _ = past(begun(LEXER, PARSER), an_iteration(1), an_iteration(2, PARSER)[:1])
+    assert texts.begin_line(state) == "[iteration 2/30] task: 002-parser (0/2 done)"
+    later, _ = past(begun(LEXER), an_iteration(1), begun(LEXER), an_iteration(2)[:1])
+    assert texts.begin_line(later) == "[iteration 2, 1/30] task: 001-lexer (0/1 done)"
+    assert texts.minute_line(241.0, 12, "npm test") == "4 min, 12 commands, last: npm test"
+    assert texts.minute_line(60.0, 0, "") == "1 min, no command yet"
 
 
 def test_an_iteration_that_was_cut_short_has_not_failed() -> None:

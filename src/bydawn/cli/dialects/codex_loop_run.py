@@ -9,6 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.cli.dialects.log_screen import LogScreen, line
+from bydawn.cli.screen import Screen
+from bydawn.core.agent import Activity, CommandStarted, Event, Message, Retry
 from bydawn.core.errors import UserError
 from bydawn.core.facts import (
     AnyFact,
@@ -25,14 +27,18 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import End, Restart, TaskStatus
 from bydawn.dialects.codex_loop.config import NAME
+from bydawn.dialects.codex_loop.texts import begin_line, iteration_line, minute_line
+from bydawn.operations.sentences import Counting
 from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:
+    from bydawn.operations.plan import Plan
     from bydawn.settings.layers import Settings
     from bydawn.store.registry import Standing
 
 CYCLE_SLEEP = 60.0  # seconds
 _OCCUPIED = 8
+_MINUTE = 60.0  # seconds
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +117,10 @@ def run(
 
 
 class _Screen(LogScreen):
-    """A line per iteration, and what a person should know between them."""
+    """What each iteration is about and what became of it, what Codex does meanwhile, and what a person should know.
+
+    On a terminal, a block below the lines is redrawn; elsewhere there is a line a minute.
+    """
 
     def __init__(self, beat: Any, begun: Callable[[], None] | None, **more: Any) -> None:
         from bydawn.dialects.codex_loop import DIALECT
@@ -120,19 +129,69 @@ class _Screen(LogScreen):
         self._others = (beat,) if beat else ()
         self._begun = begun
         self._ended: RoundEnded | None = None
+        self._below: Screen | None = None  # while a cycle runs
+        self._doing, self._commands = "", [""]
+
+    def run(self, tether: Tether, planned: "Plan") -> int:
+        self._plan = planned
+        try:
+            return super().run(tether, planned)
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        if self._below:
+            self._below.close()
+        self._below = None
+
+    def heard(self, event: Event) -> None:
+        if isinstance(event, CommandStarted):
+            self._commands.append(event.command)
+        if isinstance(event, Activity | Message | Retry) and not event.text.startswith("{"):  # its answer
+            self._doing = event.text
+
+    def _block(self, width: int) -> list[str]:
+        from bydawn.cli.live_block import live_block, running
+
+        state, is_live = self._before, self._below is not None and self._below.is_live
+        now = running(self._plan, state, self._doing if is_live else self._commands[-1])
+        if is_live:
+            counting = Counting(unit=self._dialect.unit, number=state.round, checks="verification")
+            return live_block(self._plan.loop, state, width, counting, now)
+        return [minute_line(now.seconds, len(self._commands) - 1, now.doing)] if now else []
+
+    def _own(self, text: str) -> None:
+        if self._below and self._below.is_live:
+            self._below.line(text)
+        else:
+            line(text, err=True)
+
+    def _line(self, text: str) -> None:
+        if self._below:
+            self._below.line(text)
+        else:
+            line(plain(text))
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
-        from bydawn.dialects.codex_loop.texts import iteration_line
+        self._told(fact, loop, state)
+        if isinstance(fact, LoopStopped):
+            self._close()
 
+    def _told(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
         for other in self._others:
             other.saw(fact, loop, state)
+        if isinstance(fact, RunStarted) and not self._below:
+            self._below = Screen(self._block, plain=False, heartbeat=_MINUTE)
         if isinstance(fact, RunStarted) and self._begun:
             self._begun()
             self._begun = None
         checks = fact if isinstance(fact, ChecksEnded) else None
         if self._ended and not isinstance(fact, CommitEnded):
-            line(plain(iteration_line(self._ended, checks, state)))
+            self._line(iteration_line(self._ended, checks, state))
             self._ended = None
+        if isinstance(fact, RoundStarted):
+            self._doing, self._commands = "starting", [""]
+            self._line(begin_line(state))
         if isinstance(fact, RoundEnded):
             self._ended = fact
         if isinstance(fact, TaskSettled) and fact.status is TaskStatus.ASIDE:

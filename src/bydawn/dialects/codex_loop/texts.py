@@ -91,14 +91,28 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     return steps.get(codes.code_of(stopped), looked)
 
 
-def iteration_line(ended: RoundEnded, checks: ChecksEnded | None, state: LoopState) -> str:
-    """`[iteration 3/30] 002-parser  complete  2 files  verification passed  41 s`.
+def begin_line(state: LoopState) -> str:
+    """`[iteration 3/30] task: 002-parser (1/2 done)`."""
+    task, tasks = (state.open_round.task_id if state.open_round else "") or "", state.tasks
+    done = f" ({tasks.done}/{tasks.total} done)" if tasks else ""
+    return f"{_numbered(state, state.rounds_this_run + 1)} task: {shorten(plain(task), 80)}{done}"
 
-    Its number is for life, the limit is for one run: in a later run both counts are there.
-    """
+
+def minute_line(seconds: float, commands: int, last: str) -> str:
+    """`4 min, 12 commands, last: npm test`."""
+    ran = f"{commands} {'command' if commands == 1 else 'commands'}, last: {last}" if commands else "no command yet"
+    return f"{round(seconds / 60)} min, {ran}"
+
+
+def _numbered(state: LoopState, this: int) -> str:
+    """Its number is for life, the limit is for one run: in a later run both counts are there."""
+    number, most = state.round, state.rounds_allowed
+    return f"[iteration {number}{'' if most is None else f'/{most}' if this == number else f', {this}/{most}'}]"
+
+
+def iteration_line(ended: RoundEnded, checks: ChecksEnded | None, state: LoopState) -> str:
+    """`[iteration 3/30] 002-parser  complete  2 files  verification passed  41 s`."""
     policy, last = POLICY[ended.outcome], state.last
-    this, most = state.rounds_this_run + (not policy.counts), state.rounds_allowed
-    count = "" if most is None else f"/{most}" if this == ended.round else f", {this}/{most}"
     files, told = ended.changes.total, shorten(trouble(ended), 200)
     how = "interrupted" if ended.outcome is Outcome.INTERRUPTED else "failed"
     parts = [
@@ -108,7 +122,7 @@ def iteration_line(ended: RoundEnded, checks: ChecksEnded | None, state: LoopSta
         f"verification {'passed' if checks.passed else 'failed'}" if checks else "",
         duration(ended.seconds + (checks.seconds if checks else 0)),
     ]
-    return f"[iteration {ended.round}{count}] " + "  ".join(filter(None, parts))
+    return f"{_numbered(state, state.rounds_this_run + (not policy.counts))} {'  '.join(filter(None, parts))}"
 
 
 def hook_words(event: str, loop: Loop, state: LoopState, told: Mapping[str, str]) -> dict[str, str]:
