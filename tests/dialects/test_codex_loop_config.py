@@ -87,7 +87,6 @@ def test_json_in_the_file_is_read_as_well() -> None:
     [
         ("goal: {summary: Greet, done_when: []}", "7: goal.done_when", "empty"),
         ("goal: {summary: ' ', done_when: [a]}", "7: goal.summary", "it is"),
-        ("verification: {commands: []}", "7: verification.commands", "empty"),
         ("verification: {commands: make test}", "7: verification.commands", "make test"),
         ("verification: {commands: [a], pass_requires_all: false}", "7: verification.pass_requires_all", "every"),
         ("verification: {commands: [a], timeout_seconds: 0}", "7: verification.timeout_seconds", "it is 0"),

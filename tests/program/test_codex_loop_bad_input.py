@@ -98,7 +98,6 @@ CASES = {
     ),
     "no goal": Case(having(goal={"summary": " "}), "goal.summary"),
     "nothing to be done when": Case(having(goal={"done_when": []}), "goal.done_when"),
-    "no verification": Case(having(verification={"commands": []}), "verification.commands"),
     "any of them": Case(having(verification={"pass_requires_all": False}), "pass_requires_all"),
     "another strategy": Case(having(tasks={"strategy": "parallel"}), "tasks.strategy"),
     "no JSON from Codex": Case(having(codex={"use_json": False}), "codex.use_json"),

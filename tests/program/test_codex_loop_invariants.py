@@ -43,6 +43,14 @@ def test_what_nothing_was_changed_for_is_done_at_the_second_word_and_unverified(
     assert "no iteration changed anything" in ended.err
 
 
+def test_without_verification_there_is_only_codexs_word_for_it(project: CodexLoop) -> None:
+    project.project(ONE, verification={"commands": []})
+    project.plays(works(ONE))
+    ended = project.run()
+    assert (ended.code, "Outcome: completed (unverified)" in ended.out, len(project.calls)) == (0, True, 1), ended
+    assert ended.err.count("Codex's word") == 2, "at the start, and at the end"
+
+
 def test_while_verification_fails_no_word_of_the_agent_makes_a_task_done(project: CodexLoop) -> None:
     """C-041: not after five more calls, either."""
     project.project(ONE, TWO, execution={"max_no_progress_iterations": 3}, verify=f"test -e {TWO}.txt")

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from itertools import count
 
 import pytest
 
@@ -21,9 +22,9 @@ def test_without_a_terminal_a_heartbeat_says_that_it_is_alive(capfd: pytest.Capt
 
 
 def test_a_heartbeat_without_words_is_no_line(capfd: pytest.CaptureFixture[str]) -> None:
-    asked: list[int] = []
-    screen = Screen(lambda width: asked.append(width) or [], plain=True, heartbeat=0.01)
-    wait_for(lambda: len(asked) > 1)
+    asked = count()
+    screen = Screen(lambda _: [][: next(asked)], plain=True, heartbeat=0.01)
+    wait_for(lambda: next(asked) > 2)
     screen.close()
     assert capfd.readouterr().out == ""
 

@@ -59,10 +59,11 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
             if fact.mended:
                 yield Sentence(WARNING, plain(fact.mended))
             if fact.box and fact.box != facts.BOXED:
-                yield Sentence(WARNING, f"checks run without a box: {plain(fact.box)} (--box)")
-            yield from _freed(state.verdicts)
+                option = "" if loop.dialect else " (--box)"
+                yield Sentence(WARNING, f"checks run without a box: {plain(fact.box)}{option}")
+            yield from _freed(state.verdicts, loop)
         case facts.ChecksEnded() if not fact.round:
-            yield from _freed(fact.verdicts)
+            yield from _freed(fact.verdicts, loop)
         case facts.RoundStarted() if fact.notes:
             many = f"{len(fact.notes)} notes" if len(fact.notes) > 1 else "your note"
             yield Sentence("✎", f"{many} went into the prompt of {counting.last}")
@@ -131,11 +132,12 @@ def _newly_lost(before: LoopState, state: LoopState) -> tuple[Line, ...]:
     return tuple(line for line in state.tasks.gone if line not in known) if state.tasks else ()
 
 
-def _freed(verdicts: tuple[Verdict, ...]) -> Iterator[Sentence]:
-    """The checks that run outside the box, and what would keep them inside."""
+def _freed(verdicts: tuple[Verdict, ...], loop: Loop) -> Iterator[Sentence]:
+    """The checks that run outside the box, and what would keep them inside; another tool has no such option."""
     for verdict in verdicts:
         if verdict.outside:
-            inside = f"; to keep it inside: --box-write {plain(verdict.needs)}" if verdict.needs else ""
+            can_help = verdict.needs and not loop.dialect
+            inside = f"; to keep it inside: --box-write {plain(verdict.needs)}" if can_help else ""
             yield Sentence(WARNING, f"{plain(in_the_way(verdict))}, so it runs outside{inside}")
 
 

@@ -84,8 +84,9 @@ STORIES: dict[str, list[Any]] = {"empty": [PREPARATION], "finished": FINISHED, "
 def test_state_json_and_its_summary_are_as_they_were_read_word_by_word(story: str) -> None:
     """C-003, C-045: every field of the document in its order; `PIN_DOCUMENTS=1` writes the files anew."""
     known = tasks(LEXER, PARSER) if story == "empty" else None  # before a run only the folder has them
-    document = document_of(a_project(), *past(*STORIES[story]), known)
-    summary = "".join(f"{name}: {value}\n" for name, value in summary_rows(document))
+    state, history = past(*STORIES[story])
+    document = document_of(a_project(), state, history, known)
+    summary = "".join(f"{name}: {value}\n" for name, value in summary_rows(document, state))
     for name, text in ((f"{story}.json", text_of(document)), (f"{story}.txt", summary)):
         if os.environ.get("PIN_DOCUMENTS"):
             GOLDEN.mkdir(exist_ok=True)

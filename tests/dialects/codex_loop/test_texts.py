@@ -187,3 +187,7 @@ def test_what_our_own_sentences_call_differently_is_said_in_its_words() -> None:
     assert texts.spoken("! hook pre_round (make) failed: exit 2") == "! hook pre_iteration (make) failed: exit 2"
     assert texts.spoken("reached the round's time limit") == "reached the iteration's time limit"
     assert texts.spoken("a round of golf") == "a round of golf"
+    state, _ = past(begun(LEXER), Obstructed(kind="hook", detail="hook pre_round (make) failed: exit 2"))
+    told = hooks.after_all(state, stop(End.BLOCKED, Rule.OBSTRUCTED, "hook pre_round (make) failed: exit 2", ("hook",)))
+    words = texts.hook_words("on_blocked", PROJECT, state, told)
+    assert words["CODEX_LOOP_ERROR"] == "hook pre_iteration (make) failed: exit 2"

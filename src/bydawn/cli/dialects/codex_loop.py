@@ -166,11 +166,11 @@ def status(root: Path, summary: bool) -> int:
     from bydawn.dialects.codex_loop import document
     from bydawn.operations.dialects.codex_loop import standing
 
-    now = standing.now(root)
+    found = standing.look(root)
     if not summary:
-        click.echo(document.text_of(now), nl=False)
+        click.echo(document.text_of(found.document), nl=False)
         return 0
-    for name, value in document.summary_rows(now):
+    for name, value in document.summary_rows(found.document, found.standing.state if found.standing else None):
         click.echo(f"{name}: {shorten(plain(value), 1000)}")
     return 0
 

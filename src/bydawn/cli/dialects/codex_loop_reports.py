@@ -279,6 +279,7 @@ def _give(value: Any, *, as_json: bool, output: Path | None = None, nothing: str
     from bydawn.operations.dialects.codex_loop.evidence import write_report
 
     write_report(output, text)
+    click.echo(f"Written to {plain(str(output))}")
     return 0
 
 

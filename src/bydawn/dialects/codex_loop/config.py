@@ -213,10 +213,6 @@ def _troubles(config: Config, found: Checked) -> Iterator[UserError]:
         yield wrong("version", cause, f"write `version: {VERSION}`, and look at every key: `{NAME} doctor` checks them")
     if not config.goal.done_when:
         yield wrong("goal.done_when", "the list is empty", 'say how one sees that the work is done: done_when: ["…"]')
-    if not config.verification.commands:
-        cause = "the list is empty, so nothing would show that a task is done"
-        hint = 'name a command that fails while something is wrong: commands: ["make test"]'
-        yield wrong("verification.commands", cause, hint)
     if not config.verification.pass_requires_all:
         hint = 'remove it; alternatives go into one command: "make test || make old-test"'
         yield wrong("verification.pass_requires_all", "a task is only done when every command passes", hint)
@@ -231,7 +227,9 @@ def _troubles(config: Config, found: Checked) -> Iterator[UserError]:
 
 def _remarks(config: Config, found: Checked) -> list[str]:
     approval, schema = config.execution.approval, config.codex.output_schema
+    unverified = "is empty: nothing but Codex's word will say that a task is done"
     rows = (
+        (not config.verification.commands, "verification.commands", unverified),
         (approval != "never", "execution.approval", f"{approval} has no effect: a loop asks no one"),
         (schema != SCHEMA, "codex.output_schema", f"{schema} has no effect: the schema is {SCHEMA}"),
     )

@@ -1,5 +1,6 @@
 """`state.json`: the whole project as one document, made from the ledger and never read back."""
 
+import shlex
 from collections import Counter
 
 import msgspec
@@ -16,9 +17,9 @@ from bydawn.core.values import FINISHED, TaskReading, TaskStatus
 from bydawn.dialects.codex_loop import codes, texts
 from bydawn.dialects.codex_loop.history import Entry, Result, entries, error_of, moment, results
 
-PENDING, READY, IN_PROGRESS = "pending", "ready", "in_progress"
+PENDING, READY, IN_PROGRESS, DONE = "pending", "ready", "in_progress", "done"
 # One that a person skipped is archived, and never was more than pending.
-_STATUS = {TaskStatus.DONE: "done", TaskStatus.ASIDE: codes.BLOCKED, TaskStatus.SKIPPED: PENDING}
+_STATUS = {TaskStatus.DONE: DONE, TaskStatus.ASIDE: codes.BLOCKED, TaskStatus.SKIPPED: PENDING}
 
 
 class Blocker(msgspec.Struct, frozen=True, kw_only=True):
@@ -254,10 +255,11 @@ def decoded(text: bytes) -> Document | None:
         return None
 
 
-def summary_rows(document: Document) -> list[tuple[str, str]]:
-    """What `status --summary` shows, by name."""
+def summary_rows(document: Document, state: LoopState | None = None) -> list[tuple[str, str]]:
+    """What `status --summary` shows, by name; `state` knows what the document does not tell."""
     meta, ours, current = document.meta, document.bydawn, current_task(document)
     restarted = ours.latest_watchdog_restart
+    has_work, doubted = (bool(state.commit), state.settled.doubted) if state else (False, ())
     said = (entry.summary for entry in reversed(document.history) if entry.summary and entry.event_type != "requeued")
     rows = {
         "project": meta.project_name,
@@ -274,5 +276,16 @@ def summary_rows(document: Document) -> list[tuple[str, str]]:
         "last_blocker_code": meta.last_blocker.code if meta.last_blocker else None,
         "last_blocker_reason": meta.last_blocker.reason if meta.last_blocker else None,
         "last_summary": next(said, None),
+        "branch": meta.worktree_branch,
+        "merge": f"git merge {shlex.quote(meta.worktree_branch)}" if meta.worktree_branch and has_work else None,
+        **{f"task {id_}": _how(task, unchanged=id_ in doubted) for id_, task in document.tasks.items()},
     }
     return [(name, "none" if value is None else " ".join(plain(str(value)).split())) for name, value in rows.items()]
+
+
+def _how(task: Task, *, unchanged: bool) -> str:
+    """A task's status, and why."""
+    if task.status == DONE and unchanged:
+        return f"{DONE} without a change of its own"
+    why = ": ".join(filter(None, [task.blocker_code, task.blocker_reason] if task.blocker_code else [task.last_error]))
+    return f"{task.status} ({why})" if why and task.status != DONE else task.status

@@ -21,7 +21,7 @@ _IDLE = "no iteration changed anything, and the verification passed before the f
 _NO_VERIFICATION = "no verification is configured, so there is only Codex's word for it"
 EVENTS = {"pre_round": "pre_iteration", "post_round": "post_iteration", "on_complete": "on_completed"}
 _SPOKEN = {f"hook {ours} ": f"hook {its_own} " for ours, its_own in EVENTS.items()}
-_SPOKEN["the round's time limit"] = "the iteration's time limit"
+_SPOKEN |= {"the round's time limit": "the iteration's time limit", " (see --box-write)": ""}
 # Their reasons count rounds, and quote no one.
 _COUNTING = (Rule.ROUNDS, Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.CHECK_FAILURES)
 
@@ -149,7 +149,7 @@ def hook_words(event: str, loop: Loop, state: LoopState, told: Mapping[str, str]
         "AGENT_STATUS": claimed or ("complete" if is_done else "blocked" if code == codes.AGENT_BLOCKED else ""),
         "VERIFICATION_PASSED": ("false" if failed else "true") if verified else "",
         "SUMMARY": last.said if last else "",
-        "ERROR": error or (failed[0] if failed else told.get("BYDAWN_REASON", "") if code else ""),
+        "ERROR": error or spoken(failed[0] if failed else told.get("BYDAWN_REASON", "") if code else ""),
         "BLOCKER_CODE": code,
         "OUTCOME": outcomes.get(event, ""),
     }
