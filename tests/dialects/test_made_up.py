@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bydawn import __version__
 from bydawn.store.lock import is_held
 from dialects import made_up
 from driving import Home, Said, kill_both, said, wait_for, worker_of
@@ -74,7 +75,7 @@ def test_without_a_nameless_command_nothing_is_taken_for_a_prompt(shift: Shift) 
         refused = shift(*words)
         assert (refused.code, "Traceback" in refused.err) in ((2, False), (0, False)), refused
     assert not shift.state_file.exists()
-    assert "spoken by bydawn" in shift("--version").out
+    assert shift("--version").out == f"night-shift {__version__}\n"
 
 
 def test_what_is_secret_in_it_is_neither_in_the_list_of_processes_nor_in_the_environment_of_a_child(

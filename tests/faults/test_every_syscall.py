@@ -57,7 +57,7 @@ def test_a_worker_that_dies_at_a_call_loses_nothing(tmp_path: Path, call: str, f
             assert trial.number > first, f"there is no {call} any more"
             return trial.is_over()
         # strace counts for each process: the guardian may die as well, when it says that nothing is left.
-        assert ended.code == -9 or "bydawn was killed by SIGKILL" in ended.err
+        assert ended.code == -9 or "was killed by SIGKILL" in ended.err
         trial.goes_on()
     return None
 

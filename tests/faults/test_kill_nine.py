@@ -94,7 +94,7 @@ def kill_again_and_again(home: Home, agent: str, *, tasks: int, kills: int, vict
         let_it_work(home, dice, ahead=done(home) > min(kill * tasks / kills, tasks - 4), a_round=kill % 8 == 7)
         os.kill(worker if victim == "worker" else process.pid, signal.SIGKILL)
         told = said(process)
-        assert victim == "guardian" or (told.code == 1 and "bydawn was killed by SIGKILL" in told.err), told
+        assert victim == "guardian" or (told.code == 1 and "was killed by SIGKILL" in told.err), told
         assert "Traceback" not in told.err
         wait_for(lambda: not home.alive() and not orphans(home), seconds=5)
 

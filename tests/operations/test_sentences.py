@@ -70,7 +70,7 @@ def said(*past: AnyFact, unit: str = "round") -> list[Sentence]:
         (
             facts.RunStarted(run="r", pid=1, boot="b", version="0", tree="t", cycle=2),
             "▷",
-            "cycle 2: bydawn goes on by itself",
+            "cycle 2: it goes on by itself",
         ),
         (facts.HookEnded(hook="h", round=1, passed=False, detail="exit 3", elapsed=1.0), "!", "h failed: exit 3"),
         (

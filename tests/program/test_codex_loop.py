@@ -189,11 +189,25 @@ def test_blocked_blocks_its_task_and_the_rest_goes_on(project: CodexLoop) -> Non
     assert (task["blocker_code"], "no key for the shop" in task["blocker_reason"]) == ("agent_blocked", True)
     assert "no key for the shop" in ended.out + ended.err
     assert "--retry-blocked" in ended.out + ended.err
+    assert [f"answer it in tasks/{ONE}.md" in ended.err, "bydawn" in ended.out + ended.err] == [True, False]
     again = project.run()
     assert (again.code, len(project.calls)) == (2, 2), "nothing is spent on what is blocked"
     project.plays(works(ONE), works(TWO))
     ended = project.run("--retry-blocked")
     assert (ended.code, set(project.tasks.values()), len(project.commits)) == (0, {"done"}, 3), ended
+
+
+def test_a_task_that_a_person_leaves_out_is_not_missed(project: CodexLoop) -> None:
+    project.project(ONE, TWO, THREE, texts={THREE: f"<!-- depends_on: {ONE} -->\n# Three\n\nDo it.\n"})
+    project.plays(idles(ONE, "blocked", blockers=["there is no key"]), works(TWO))
+    assert project.run().code == 2
+    left = project("skip", ONE)
+    assert (left.code, left.out) == (0, f"{ONE} is left out; {THREE} waits for it\n"), left
+    assert project("skip", THREE).code == 0
+    ended = project.run()
+    assert (ended.code, project.tasks, len(project.calls)) == (0, {TWO: "done"}, 2), ended
+    wrong = project("skip", "nothing")
+    assert (wrong.code, "bydawn" in wrong.err) == (1, False), wrong
 
 
 @pytest.mark.parametrize("reply", ["Did it.", {"summary": "no status"}, {"status": "nearly", "summary": 3}, "{", ""])

@@ -118,7 +118,7 @@ def test_a_killed_worker_is_named_in_the_log(home: Home) -> None:
     wait_for(lambda: not is_alive(guardian))
     assert not is_alive(agent)
     assert home.status()["state"] == "crashed"
-    assert "error: bydawn was killed by SIGKILL" in (home.folder() / "worker.log").read_text()
+    assert "error: the process of this loop was killed by SIGKILL" in (home.folder() / "worker.log").read_text()
     assert alive_with(f"HOME={home.root}/home\0") == []
 
 

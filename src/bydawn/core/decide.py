@@ -28,7 +28,7 @@ class Settle(_Action, frozen=True, kw_only=True):
     """Record the end of a round that started and never ended."""
 
     round: int
-    reason: str = "bydawn was killed during this round"
+    reason: str = "its process was killed during this round"
 
 
 class StartRound(_Action, frozen=True, kw_only=True):

@@ -180,6 +180,7 @@ class SpokenDialect(msgspec.Struct, frozen=True, kw_only=True):
     numbers_cut: bool = False  # does a round that was cut short use up a number?
     check_env: dict[str, str] = {}  # variables that its checks get
     splits_output: bool = False  # does it show what checks print to stdout and to stderr apart?
+    unit: str = "round"  # its word for one, also in prompts
 
 
 class Worktree(msgspec.Struct, frozen=True, kw_only=True):
@@ -340,6 +341,11 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     def folder(self) -> str:
         """Where the agent works and checks and hooks run; the loop's own files are in the workspace."""
         return self.worktree.folder if self.worktree else self.workspace
+
+    @property
+    def unit(self) -> str:
+        """What a round is called, in prompts as well."""
+        return self.dialect.unit if self.dialect else "round"
 
     @property
     def list_root(self) -> str:

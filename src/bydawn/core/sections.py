@@ -17,7 +17,7 @@ _MOST_CHECKS = 20  # failing checks listed one by one
 _BLOCKED = "end your reply with a `## BLOCKED` section that says"
 ALONE = "No list, heading, code or quote around it, and nothing right above that leads in to it, such as a colon."
 STATUS = "`STATUS: done`, `STATUS: in-progress` or `STATUS: blocked`"
-_CONFIRMED = "The claim is checked: a task is done when its rounds changed something and all checks pass."
+_CONFIRMED = "The claim is checked: a task is done when all checks pass."
 _ANSWER_RULE = (
     "Your last message is a JSON object with the fields of the schema you were given, about the task: `status` is "
     f"complete, continue or blocked, and `task_id` the task's name. {_CONFIRMED}"
@@ -92,9 +92,11 @@ def header(given: Material, size: int) -> str:
         return cut(f"{_STANDS} {_reminder(given)}".rstrip(), size, Keep.BOTH)
     memory = "This is a fresh conversation; earlier work is in the work tree."
     if given.resumed:
-        memory = "This conversation continues from the last round; the work tree may have changed, so look again."
+        memory = (
+            f"This conversation continues from the last {loop.unit}; the work tree may have changed, so look again."
+        )
     elif loop.sessions is Sessions.FRESH:
-        memory = "Every round starts a fresh conversation; the only memory is the work tree."
+        memory = f"Every {loop.unit} starts a fresh conversation; the only memory is the work tree."
     return cut(f"You are working unattended in {loop.folder}. {memory}", size, Keep.BOTH)
 
 
@@ -113,7 +115,7 @@ def footer(given: Material, size: int) -> str:
     limits = limits_of(given.loop, given.state)
     left = limits.rounds - given.state.rounds - 1
     more = f"; {left} more may follow" if limits.rounds and left >= 0 else ""
-    return cut(f"This is round {given.round} of the loop “{given.loop.id}”{more}.", size, Keep.BOTH)
+    return cut(f"This is {given.loop.unit} {given.round} of the loop “{given.loop.id}”{more}.", size, Keep.BOTH)
 
 
 def goal(given: Material, size: int) -> str:
@@ -132,9 +134,13 @@ def tasks(given: Material, size: int) -> str:
     elif reading.next:
         rows.append(f"Next: {_next(given, reading)}")
         mine = tally_of(given.state.tallies, reading.next_id)
-        rows += [f"Its last {rounds(mine.failures)} failed."] if mine.failures else []
+        rows += [f"Its last {rounds(mine.failures, loop.unit)} failed."] if mine.failures else []
         rows += ["It was done, until the checks failed on the whole."] if mine.reopened else []
-        rows += [f"An earlier round asked a person about it: {given.line(mine.question, 500)}"] if mine.question else []
+        rows += (
+            [f"An earlier {loop.unit} asked a person about it: {given.line(mine.question, 500)}"]
+            if mine.question
+            else []
+        )
     if not reading.open:
         rows.append("No task is left to do. What is still missing is listed below.")
     return cut("## Tasks\n\n" + "\n".join([*rows, *_left_alone(given.state)]), size, Keep.BOTH)
@@ -174,7 +180,9 @@ def rules(given: Material, size: int) -> str:
     if given.knows:
         return ""
     told = _list_rules(loop)
-    told += some([f"{code(check.name)} must pass; it runs after every round." for check in loop.checks], size // 2)
+    told += some(
+        [f"{code(check.name)} must pass; it runs after every {loop.unit}." for check in loop.checks], size // 2
+    )
     if loop.checks and loop.check_where is CheckWhere.CLEAN:
         told.append(_CLEAN)
     if loop.protect:
@@ -204,9 +212,9 @@ def _list_rules(loop: Loop) -> list[str]:
         return []
     if loop.task_folder:
         how = f"Do not change the files in {loop.tasks}: the task's state is read from your reply."
-        return [f"Do one task per round, the one called next. {how}"]
+        return [f"Do one task per {loop.unit}, the one called next. {how}"]
     how = "When it is really done, tick its box (`- [x]`) and change nothing else in the list."
-    return [f"Do one task of {loop.tasks} per round, the one called next. {how}"]
+    return [f"Do one task of {loop.tasks} per {loop.unit}, the one called next. {how}"]
 
 
 def promise_of(loop: Loop) -> Promise | None:
@@ -242,7 +250,7 @@ def documents(given: Material, size: int) -> str:
 def _progress_row(loop: Loop) -> str:
     if not loop.progress:
         return ""
-    return f"- {loop.progress}: what earlier rounds learned. Read it first; add what the next one should know."
+    return f"- {loop.progress}: what earlier {loop.unit}s learned. Read it first; add what the next one should know."
 
 
 def _opinions_row(loop: Loop) -> str:

@@ -194,7 +194,7 @@ def loop_fields(standing: Standing, found: Changed | None = None) -> Iterator[Fi
     so_far = f"{progress(standing)}, {duration(state.elapsed)} of work; {liveness(standing)}"
     yield Field("So far", so_far)
     if state.cycle:
-        yield Field("Cycle", f"{state.cycle}; bydawn goes on by itself" if standing.alive else f"{state.cycle}")
+        yield Field("Cycle", f"{state.cycle}; it goes on by itself" if standing.alive else f"{state.cycle}")
     yield Field("Agent", ", then ".join(loop.pool) + (f", {loop.sandbox.value} access" if loop.sandbox else ""))
     limited = limited_now(standing)
     for row in limited:

@@ -50,9 +50,9 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
     match fact:
         case facts.RunStarted():
             if fact.restart:
-                yield Sentence("▷", f"its process had died ({fact.restart.words}); bydawn started it again")
+                yield Sentence("▷", f"its process had died ({fact.restart.words}); it was started again")
             if fact.cycle > 1:
-                yield Sentence("▷", f"cycle {fact.cycle}: bydawn goes on by itself")
+                yield Sentence("▷", f"cycle {fact.cycle}: it goes on by itself")
             if fact.put_back:
                 names = ", ".join(map(plain, fact.put_back[:3]))
                 yield Sentence(WARNING, f"protected files had changed since the last run and were put back: {names}")

@@ -220,7 +220,7 @@ def _wait(worker: int) -> int:
         if not told:
             told = True
             name = signal.Signals(os.WSTOPSIG(status)).name
-            sys.stderr.write(f"bydawn: something stopped the process of this loop ({name}); bydawn resumed it\n")
+            sys.stderr.write(f"! something stopped the process of this loop ({name}); it was resumed\n")
     return status
 
 
@@ -295,8 +295,8 @@ def _exit_code(code: int, go_on: str) -> int:
     name = signal.Signals(-code).name
     what_to_do = f"run `{go_on}`" if go_on else "try again"
     sys.stderr.write(
-        f"error: bydawn was killed by {name}\n"
+        f"error: the process of this loop was killed by {name}\n"
         "cause: something outside it sent the signal; perhaps memory ran out\n"
-        f" hint: every recorded round is safe; {what_to_do} to go on\n"
+        f" hint: all that was recorded is safe; {what_to_do} to go on\n"
     )
     return 1

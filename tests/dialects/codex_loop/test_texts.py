@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from bydawn.cli.dialects.codex_loop import COMMANDS
 from bydawn.core import hooks
 from bydawn.core.facts import Obstructed, RoundEnded
 from bydawn.core.outcome import Outcome
@@ -45,19 +46,23 @@ def test_a_finished_project_names_the_merge() -> None:
 
 
 @pytest.mark.parametrize("rule", sorted(codes.BY_RULE))
-def test_every_end_has_a_command_of_codex_loop_to_paste(rule: str) -> None:
+def test_every_end_has_a_command_of_codex_loop_to_paste_and_none_of_another_program(rule: str) -> None:
     assert any(step.startswith("codex-loop ") for step in steps(rule))
+    for step in steps(rule):
+        command = COMMANDS.commands.get(step.split()[1]) if step.startswith("codex-loop ") else None
+        flags = {flag for each in (command.params if command else ()) for flag in each.opts}
+        assert command is not None or step.startswith("git "), step
+        assert {word for word in step.split() if word.startswith("--")} <= flags | {"--task-id"}, step
 
 
 def test_what_is_blocked_is_tried_again_only_if_asked() -> None:
-    assert steps(Rule.AGENT_BLOCKED) == ['bydawn tell shop "…"', "codex-loop run --retry-blocked"]
+    assert steps(Rule.AGENT_BLOCKED) == ["codex-loop run --retry-blocked", "codex-loop skip 001-lexer"]
     assert steps(Rule.TASKS_ASIDE)[-1] == "codex-loop run --retry-blocked"
     assert steps(Rule.ROUNDS_THIS_RUN, end=End.LIMIT)[0] == "codex-loop run"
     failed = ["codex-loop logs tail --task-id 001-lexer", "codex-loop doctor", "codex-loop run"]
     assert steps(Rule.AGENT_FAILURES) == failed
     assert steps(Rule.OBSTRUCTED, "hook") == ["codex-loop run"]
     assert steps(Rule.OBSTRUCTED, "workspace", folder="")[-1] == "codex-loop run --project-dir /home/ada/shop"
-    assert steps(Rule.TAMPERED)[-1] == "bydawn resume shop --accept"
     assert texts.next_steps(PROJECT, STATE, PREPARATION, PROJECT.workspace)[0].command == "codex-loop run"
 
 
@@ -102,9 +107,9 @@ def test_what_begins_is_one_line_and_so_is_how_it_goes() -> None:
 
 
 def test_an_iteration_that_was_cut_short_has_not_failed() -> None:
-    killed = "bydawn was killed during this round"
+    killed = "its process was killed during this round"
     assert line(claim=None, passed=None, outcome=Outcome.INTERRUPTED, detail=killed, changes=Changes()) == (
-        "[iteration 1/30] 001-lexer  interrupted: bydawn was killed during this iteration  no change  41 s"
+        "[iteration 1/30] 001-lexer  interrupted: its process was killed during this iteration  no change  41 s"
     )
 
 
@@ -187,6 +192,7 @@ def test_what_our_own_sentences_call_differently_is_said_in_its_words() -> None:
     assert texts.spoken("! hook pre_round (make) failed: exit 2") == "! hook pre_iteration (make) failed: exit 2"
     assert texts.spoken("reached the round's time limit") == "reached the iteration's time limit"
     assert texts.spoken("a round of golf") == "a round of golf"
+    assert texts.spoken("restore it, then run `bydawn resume shop`") == "restore it, then run `codex-loop run`"
     state, _ = past(begun(LEXER), Obstructed(kind="hook", detail="hook pre_round (make) failed: exit 2"))
     told = hooks.after_all(state, stop(End.BLOCKED, Rule.OBSTRUCTED, "hook pre_round (make) failed: exit 2", ("hook",)))
     words = texts.hook_words("on_blocked", PROJECT, state, told)

@@ -44,7 +44,7 @@ def as_(ctx: click.Context, name: str | None, words: tuple[str, ...]) -> int:
 def speak(name: str, words: list[str], tether: Tether | None) -> int:
     """One command line of another tool; the exit code."""
     if words == ["--version"]:
-        click.echo(f"{name}, spoken by bydawn {__version__}")
+        click.echo(f"{name} {__version__}")
         return 0
     code = commands(name).main(words or ["--help"], prog_name=name, standalone_mode=False, obj=tether)
     return code if isinstance(code, int) else 0

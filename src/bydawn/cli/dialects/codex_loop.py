@@ -17,8 +17,9 @@ from bydawn.cli.dialects.skill_command import skill_command
 from bydawn.core.agent import Event, readable
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
-from bydawn.core.values import EXIT_CODES, End
+from bydawn.core.values import EXIT_CODES, End, TaskStatus
 from bydawn.dialects.codex_loop.config import NAME
+from bydawn.dialects.codex_loop.texts import spoken
 from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class _Commands(Group):
         try:
             return super().invoke(ctx)
         except UserError as error:
+            error.what, error.cause, error.hint = map(spoken, (error.what, error.cause, error.hint))
             if error.exit_code not in (_OCCUPIED, EXIT_CODES[End.PAUSED]):
                 error.exit_code = _WRONG
             raise
@@ -170,7 +172,7 @@ def status(root: Path, summary: bool) -> int:
     if not summary:
         click.echo(document.text_of(found.document), nl=False)
         return 0
-    for name, value in document.summary_rows(found.document, found.standing.state if found.standing else None):
+    for name, value in document.summary_rows(found.document, found.standing.state):
         click.echo(f"{name}: {shorten(plain(value), 1000)}")
     return 0
 
@@ -188,6 +190,21 @@ def doctor(root: Path, repair: bool) -> int:
         for row in rows:
             click.echo(f"  - {plain(row)}")
     return _WRONG if found.errors else 0
+
+
+@command()
+@in_project
+@click.argument("task")
+def skip(root: Path, task: str) -> int:
+    """Leave a task out"""
+    from bydawn.operations import tasks
+    from bydawn.operations.dialects.codex_loop import standing
+
+    loop = standing.look(root).standing
+    for each in tasks.settle(loop, [task], TaskStatus.SKIPPED) if loop else ():
+        waits = "".join(f"; {plain(other.id)} waits for it" for other in each.stranded)
+        line(f"{plain(each.task.id)} is left out{waits}")
+    return 0
 
 
 _lines = option("--lines", metavar="N", type=click.IntRange(1), default=40, help="How many.  [default: 40]")
@@ -221,11 +238,14 @@ Examples
 Exit codes
   0 completed  2 blocked  1 nothing was started, or doctor found errors
   8 another run  130 interrupted
+
+\b
+bydawn's own commands help further: bydawn --help
 """
 install_skill = skill_command(NAME, "Build a parser for our logs, overnight.", "--project-dir")
 COMMANDS = _Commands(
     name=NAME,
     help=_HELP,
-    commands=[init, run, status, doctor, logs, daemon, service, *REPORTS, install_skill],
+    commands=[init, run, status, skip, doctor, logs, daemon, service, *REPORTS, install_skill],
     context_settings=HELP,
 )

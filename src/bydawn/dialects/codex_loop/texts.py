@@ -22,6 +22,7 @@ _NO_VERIFICATION = "no verification is configured, so there is only Codex's word
 EVENTS = {"pre_round": "pre_iteration", "post_round": "post_iteration", "on_complete": "on_completed"}
 _SPOKEN = {f"hook {ours} ": f"hook {its_own} " for ours, its_own in EVENTS.items()}
 _SPOKEN |= {"the round's time limit": "the iteration's time limit", " (see --box-write)": ""}
+_COMMANDS = {"resume|run": "run", "status|show|why|tasks list": "status --summary", "logs": "logs tail"}
 # Their reasons count rounds, and quote no one.
 _COUNTING = (Rule.ROUNDS, Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.CHECK_FAILURES)
 
@@ -36,9 +37,11 @@ def reason(stopped: LoopStopped) -> str:
 
 
 def spoken(text: str) -> str:
-    """A sentence of ours, which may quote others, in this tool's words."""
+    """A sentence of ours, which may quote others, in this tool's words, with its own commands."""
     for ours, its_own in _SPOKEN.items():
         text = text.replace(ours, its_own)
+    for ours, its_own in _COMMANDS.items():
+        text = re.sub(f"`bydawn (?:{ours})\\b[^`]*`", f"`codex-loop {its_own}`", text)
     return text
 
 
@@ -63,9 +66,11 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     task = f" --task-id {shlex.quote(last)}" if last else ""
     logs = Next(f"codex-loop logs tail{task}{ours}", "what Codex said and did last")
     doctor = Next(f"codex-loop doctor{ours}", "what is wrong here")
-    tell = Next(f'bydawn tell {loop.id} "…"{others}', "answer it, or say what to do differently")
+    stuck = (*filter(None, [last]), *filter(str.isprintable, state.settled.aside))[-1:]
+    file = f"{loop.tasks}/{stuck[0]}.md" if stuck else f"its file in {loop.tasks}/"
+    tell = Next("", f"answer it in {file}, or say there what to do differently")
+    skip = [Next(f"codex-loop skip {shlex.quote(id_)}{ours}", "or leave it out") for id_ in stuck]
     changes = Next(f"git -C {shlex.quote(loop.folder)} status", "what was changed and is not committed")
-    accept = Next(f"bydawn resume {loop.id} --accept{others}", "or keep it so")
     if stopped.end in FINISHED:
         branch = loop.worktree.branch if loop.worktree else ""
         merge = Next(f"git{others} merge {shlex.quote(branch)}", "bring the work into your branch")
@@ -74,20 +79,20 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
         return [Next(run, "let Codex do the tasks")]
     steps: dict[str, list[Next]] = {
         codes.HOOK_FAILURE: [Next("", "fix the command that failed"), Next(run, "then go on")],
-        codes.AGENT_BLOCKED: [tell, retry],
+        codes.AGENT_BLOCKED: [tell, retry, *skip],
         codes.RUNNER_FAILURES: [logs, doctor, Next(run, "then go on")],
         codes.VERIFICATION_FAILURES: [logs, tell, retry],
-        codes.TASK_FAILURES: [logs, tell, retry],
-        codes.NO_PROGRESS: [logs, tell, retry],
+        codes.TASK_FAILURES: [logs, tell, retry, *skip],
+        codes.NO_PROGRESS: [logs, tell, retry, *skip],
         codes.NO_SELECTABLE_TASK: [status, Next("", "make the blocked tasks smaller or clearer"), retry],
         codes.MAX_ITERATIONS: [Next(run, "go on with as many iterations again"), status],
         codes.AGENT_UNAVAILABLE: [doctor, Next(run, "when Codex works again")],
-        codes.BUDGET: [Next(f"bydawn why {loop.id}{others}", "which limit that is"), Next(run, "when it is raised")],
+        codes.BUDGET: [status, Next(run, "when that limit is raised")],
         codes.DISK: [Next("", "free some space"), Next(run, "then go on")],
         codes.WATCHDOG_EXHAUSTED: [logs, doctor, Next(run, "then go on, here in the terminal")],
         codes.INTERRUPTED: [Next(run, "go on"), status],
     }
-    looked = [changes, Next(run, "when you have put it right"), *([accept] if stopped.can_be_accepted else [])]
+    looked = [changes, Next(run, "when you have put it right")]
     return steps.get(codes.code_of(stopped), looked)
 
 

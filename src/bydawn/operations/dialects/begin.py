@@ -100,6 +100,7 @@ def _spoken(dialect: Dialect, request: Start, paths: dict[str, str]) -> Spoken:
         numbers_cut=request.numbers_cut,
         check_env=request.check_env,
         splits_output=request.splits_output,
+        unit=dialect.unit,
     )
 
 

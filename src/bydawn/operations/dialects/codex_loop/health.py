@@ -25,7 +25,7 @@ SNAPSHOTS = "snapshots"  # where evidence is looked for, in the project
 class Watchdog(msgspec.Struct, frozen=True, kw_only=True):
     """Who starts the run again if it dies."""
 
-    kind: str  # daemon, service; `bydawn service` is for all loops of a person
+    kind: str  # daemon, service; another one is for all loops of a person
     pid: int
 
     @property
@@ -82,7 +82,7 @@ def _watchdog(root: Path) -> Watchdog | None:
     if watch := watches.of(registry, root):
         return Watchdog(kind=watch.kind, pid=watch.pid)
     every = watches.of(registry, None)  # bydawn's own takes care of what no one else watches
-    return Watchdog(kind=f"bydawn {every.kind}", pid=every.pid) if every else None
+    return Watchdog(kind=f"{every.kind} of all loops", pid=every.pid) if every else None
 
 
 def _collected(root: Path, snapshot_dir: Path | None) -> tuple[list[Snapshot], list[str]]:
@@ -102,8 +102,8 @@ def _looked_at(found: Health, looked: Looked, events_limit: int) -> Health:
     troubles = [*_blocked(document)]
     if found.watchdog and document.meta.last_blocker and document.meta.last_blocker.reason == texts.DIED:
         kind = found.watchdog.kind
-        told = f"`{NAME} {kind} status`" if kind in ("daemon", "service") else "`bydawn service status`"
-        troubles = [f"the process that ran it died, and the {kind} has not started it again yet: {told}"]
+        told = f": `{NAME} {kind} status`" if kind in ("daemon", "service") else ""
+        troubles = [f"the process that ran it died, and the {kind} has not started it again yet{told}"]
     if loop.alive and heartbeat.is_stale(loop.folder):
         troubles.append(f"the run has given no sign of life for {duration(age or 0)}")
     rows = reports.recent(looked, events.Wanted(limit=events_limit))

@@ -89,11 +89,11 @@ def _ended(loop: Standing, first: int) -> Iterator[tuple[Record, HookEnded]]:
 
 def _older(looked: Looked, wanted: Wanted, found: int) -> str:
     """What to say if more may be wanted than `history` has."""
-    kept, loop = looked.document.history, looked.standing
+    kept = looked.document.history
     is_all = len(kept) < EVENTS_KEPT or found >= wanted.limit or wanted.period.begins_after(kept[0].timestamp)
     if is_all:
         return ""
-    return f"only the last {EVENTS_KEPT} entries are kept here; `bydawn events {loop.reference}` has all of them"
+    return f"only the last {EVENTS_KEPT} entries are kept here"
 
 
 def sessions(root: Path, task: str | None, *, latest: bool) -> Sessions:

@@ -100,15 +100,17 @@ def _free_name(root: Path, config: Config) -> str:
 def refuse_beside_another(root: Path) -> None:
     """One run per project, ours or another program's. What a watchdog keeps running is its own."""
     if watch := watches.of(loops.registry_of(), root):
-        raise occupied(f"a {watch.kind} (process {watch.pid}) keeps it running")
+        end = "stop" if watch.kind == "daemon" else "uninstall"
+        cause = f"a {watch.kind} (process {watch.pid}) keeps it running"
+        raise occupied(cause, f"`{NAME} {watch.kind} {end}`")
     standing = project.standing_of(root)
     if standing and standing.alive:
         raise occupied(f"the loop {standing.loop.id} is at work")
     others.refuse_live(root)
 
 
-def occupied(cause: str) -> UserError:
-    hint = f"`{NAME} status --summary` says how it stands; `bydawn stop` ends it"
+def occupied(cause: str, end: str = "Ctrl-C in its terminal") -> UserError:
+    hint = f"`{NAME} status --summary` says how it stands; {end} ends it"
     return UserError(f"{NAME} is already running in this project", cause=cause, hint=hint, exit_code=8)
 
 
