@@ -192,6 +192,9 @@ def test_what_our_own_sentences_call_differently_is_said_in_its_words() -> None:
     assert texts.spoken("! hook pre_round (make) failed: exit 2") == "! hook pre_iteration (make) failed: exit 2"
     assert texts.spoken("reached the round's time limit") == "reached the iteration's time limit"
     assert texts.spoken("a round of golf") == "a round of golf"
+    assert texts.spoken("3 rounds in a row, make: no rule; in round 4, x") == (
+        "3 iterations in a row, make: no rule; in iteration 4, x"
+    )
     assert texts.spoken("restore it, then run `bydawn resume shop`") == "restore it, then run `codex-loop run`"
     state, _ = past(begun(LEXER), Obstructed(kind="hook", detail="hook pre_round (make) failed: exit 2"))
     told = hooks.after_all(state, stop(End.BLOCKED, Rule.OBSTRUCTED, "hook pre_round (make) failed: exit 2", ("hook",)))

@@ -22,6 +22,7 @@ _NO_VERIFICATION = "no verification is configured, so there is only Codex's word
 EVENTS = {"pre_round": "pre_iteration", "post_round": "post_iteration", "on_complete": "on_completed"}
 _SPOKEN = {f"hook {ours} ": f"hook {its_own} " for ours, its_own in EVENTS.items()}
 _SPOKEN |= {"the round's time limit": "the iteration's time limit", " (see --box-write)": ""}
+_SPOKEN |= {" rounds in a row, ": " iterations in a row, ", "; in round ": "; in iteration "}
 _COMMANDS = {"resume|run": "run", "status|show|why|tasks list": "status --summary", "logs": "logs tail"}
 # Their reasons count rounds, and quote no one.
 _COUNTING = (Rule.ROUNDS, Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.CHECK_FAILURES)
