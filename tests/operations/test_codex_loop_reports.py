@@ -128,7 +128,7 @@ def test_no_secret_and_no_escape_leaves_with_an_event(project: Project, monkeypa
     assert told.count("[secret]") == 3
 
 
-def test_who_asks_for_more_than_is_kept_is_told_where_the_rest_is(project: Project) -> None:
+def test_who_asks_for_more_than_is_kept_is_told(project: Project) -> None:
     many = [fact for number in range(1, EVENTS_KEPT + 2) for fact in an_iteration(number)]
     project.has(*many)
     asked: list[tuple[dict[str, Any], bool]] = [
@@ -140,7 +140,7 @@ def test_who_asks_for_more_than_is_kept_is_told_where_the_rest_is(project: Proje
     ]
     for given, is_told in asked:
         remark = reports.events(project.root, Wanted(**given)).remark
-        assert ("`bydawn events shop` has all of them" in remark) is is_told, given
+        assert ("only the last 500 entries are kept here" in remark) is is_told, given
     assert len(labels(project, limit=600)) == EVENTS_KEPT
 
 
@@ -452,7 +452,7 @@ def test_what_cannot_be_read_is_an_error(project: Project, tmp_path: Path) -> No
 def test_who_watches_a_project_is_named(project: Project) -> None:
     project.has(*an_iteration(1), COMPLETE)
     assert health(project.root, 20, None).watchdog is None
-    for workspace, kind, line in ((None, "service", "bydawn service"), (project.root, "daemon", "daemon")):
+    for workspace, kind, line in ((None, "service", "service of all loops"), (project.root, "daemon", "daemon")):
         watches.take(Registry(), workspace, kind)
         watchdog = health(project.root, 20, None).watchdog
         assert watchdog and watchdog.line == f"{line} (pid {os.getpid()})"
