@@ -200,8 +200,7 @@ def skip(root: Path, task: str) -> int:
     from bydawn.operations import tasks
     from bydawn.operations.dialects.codex_loop import standing
 
-    loop = standing.look(root).standing
-    for each in tasks.settle(loop, [task], TaskStatus.SKIPPED) if loop else ():
+    for each in tasks.settle(standing.look(root).standing, [task], TaskStatus.SKIPPED):
         waits = "".join(f"; {plain(other.id)} waits for it" for other in each.stranded)
         line(f"{plain(each.task.id)} is left out{waits}")
     return 0
