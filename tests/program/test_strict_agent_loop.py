@@ -51,43 +51,70 @@ def pythons() -> list[str]:
 
 @pytest.mark.parametrize("python", pythons(), ids=lambda path: Path(path).name)
 def test_the_smoke_sequence_of_the_original(home: Home, python: str) -> None:
-    """S-002, S-010, S-011, S-012, S-017, S-030: init, list, show, event, two updates, check, report, compact."""
+    """S-002, S-010, S-011, S-012, S-017, S-030, S-046: its own CI's, command by command, in a folder without git."""
     strict = Strict(home, "smoke")
+    shutil.rmtree(strict.repo / ".git")
+    marker = strict.repo / "done.txt"
 
-    def script(name: str, *words: str, code: int = 0) -> str:
+    def script(name: str, *words: str) -> str:
         ended = strict.script(name, *words, python=python)
-        assert ended.code == code, (name, ended)
+        assert ended.code == 0, (name, ended)
         return ended.out
 
-    state = ("--state", str(strict.state_path))
-    made = json.loads(script("init_state", *strict.new("--next-task", "the first", mode="interactive")[1:]))
+    state, place = ("--state", str(strict.state_path)), ("--workspace-root", str(strict.repo), "--task-id", "smoke")
+    contract = ("--goal", "the scripts work together", "--global-stop-condition", "done.txt says done", *place)
+    checks = ("--require-path", "done.txt", "--require-text", "done.txt::done")
+    made = json.loads(script("init_state", *contract, "--success-evidence", "check_stop.py says success", *checks))
     assert [*made] == [
         *("state", "task_id", "task_root_dir", "manager_dir", "registry_path", "status", "operating_mode"),
     ]
     assert (made["state"], made["task_id"], made["status"]) == (str(strict.state_path), "smoke", "running")
-    assert "smoke" in script("list_tasks", "--workspace-root", str(strict.repo))
-    assert "the first" in script("show_task", "--workspace-root", str(strict.repo), "--task-id", "smoke")
-    event = json.loads(
-        script("append_event", *state, "--kind", "round.started", "--message", "Iteration 1", "--data", "of=2")
-    )
-    assert (event["kind"], event["message"], event["data"]) == ("round.started", "Iteration 1", {"of": "2"})
-    for number in (1, 2):
-        out = script("update_state", *state, "--task", f"task {number}", *DONE, "--next-task", "the next")
-        updated = json.loads(out)
-        assert [*updated] == ["state", "iteration", "status", "no_progress_rounds", "round_summary_path"]
-        assert updated["iteration"] == number
-    report = json.loads(script("check_stop", *state, code=1))
-    assert (report["should_stop"], report["success"], report["exit_code"]) == (False, False, 1)
-    assert "Iterations completed" in script("report_status", *state)
+    assert "smoke" in script("list_tasks", *place[:2])
+    assert "done.txt says done" in script("show_task", *place)
+    data = {"iteration": "1", "task": "the first", "local_done_condition": "it is recorded"}
+    data |= {"global_stop_condition": "done.txt says done", "stop_after_this_round": "the stop checks pass"}
+    words = ("--kind", "round.started", "--message", "Iteration 1", *(f"--data={key}={data[key]}" for key in data))
+    event = json.loads(script("append_event", *state, *words))
+    assert (event["kind"], event["message"], event["data"]) == ("round.started", "Iteration 1", data)
+    by = ("--agent-id", "executor", "--executor-inherited-context")
+    first = ("--task", "task 1", *DONE, "--announcement", "Iteration 1", "--next-task", "the marker", *by)
+    updated = [json.loads(script("update_state", *state, *first))]
+    marker.write_text("done\n")
+    proof = ("--announcement", "Iteration 2", "--artifact", str(marker), "--evidence", str(marker), "--stop-met")
+    updated.append(json.loads(script("update_state", *state, "--task", "task 2", *DONE, *proof)))
+    assert [*updated[0]] == ["state", "iteration", "status", "no_progress_rounds", "round_summary_path"]
+    assert [each["iteration"] for each in updated] == [1, 2]
+    report = json.loads(script("check_stop", *state))
+    assert (report["should_stop"], report["success"], report["exit_code"]) == (True, True, 0)
+    assert "Iterations completed: 2" in script("report_status", *state, "--label", "compat.smoke")
+    assert [line["label"] for line in strict.lines("status-history.jsonl")][-1] == "compat.smoke"
     compact = json.loads(script("compact_state", *state, "--keep-last", "1"))
     assert [*compact] == ["state", "history_entries", "snapshot_chars"]
     assert compact["history_entries"] == 1
-    assert [name for name in NINE if not (strict.root / name).is_file()] == []
-    assert strict.registry["tasks"]["smoke"]["iteration"] == 2
+    assert [
+        name for name in (*NINE, "tasks/smoke/rounds/iteration-0002.md") if not (strict.root / name).is_file()
+    ] == []
+    assert (strict.registry["tasks"]["smoke"]["iteration"], strict.state["status"]) == (2, "completed")
     assert [entry["task"] for entry in strict.entries] == ["task 1", "task 2"], "compaction leaves them alone"
     strict.has_no_gap()
+
+
+def test_what_is_recorded_after_the_end_changes_nothing_that_was_decided(strict: Strict) -> None:
+    """S-030, S-046."""
+    strict.init("--require-path", "done.txt", mode="interactive")
+    assert strict.records().code == 0
+    (strict.repo / "done.txt").touch()
     git = subprocess.check_output(["git", "status", "--porcelain"], cwd=strict.repo, text=True)
-    assert git == "", "bookkeeping is ignored by git"
+    assert git == "?? done.txt\n", "bookkeeping is ignored by git"
+    assert strict.here("check-stop").code == 0
+    assert strict.here("append-event", "--kind", "note", "--message", "one more").code == 0
+    for words in ((), ("--stop-met",)):
+        assert json.loads(strict.records(*words).out)["status"] == "completed"
+    refused = strict.records("--status", "blocked")
+    assert (refused.code, "hail is completed already" in refused.err, "--force" in refused.err) == (2, True, True)
+    assert (strict.here("check-stop").code, strict.state["status"]) == (0, "completed")
+    assert (len(strict.entries), len(strict.events("loop.completed"))) == (3, 1)
+    strict.has_no_gap()
 
 
 def test_a_task_that_has_begun_is_not_taken_again(strict: Strict) -> None:
@@ -100,6 +127,7 @@ def test_a_task_that_has_begun_is_not_taken_again(strict: Strict) -> None:
     more = ("init-state", "--workspace-root", ".", "--task-id", "hail", "--stop-command")
     assert strict(*more, "false").code == 0
     assert strict(*more, "test -e numbers.txt").code == 0
+    assert strict(*more, "false").code == 0, "which is there already"
     assert [each["command"] for each in strict.state["stop_checks"]["commands"]] == ["false", "test -e numbers.txt"]
     assert strict.records().code == 0
     refused = strict(*more, "true")

@@ -13,7 +13,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.ports import Follower
 from bydawn.core.values import FINISHED, Now
 from bydawn.operations.preconditions import is_inside_a_round, refuse_inside_a_round, take_lock
-from bydawn.operations.steer import refuse_finished, secrets_of
+from bydawn.operations.steer import secrets_of
 from bydawn.store import drop, lock
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, records
@@ -56,8 +56,10 @@ def writing(folder: LoopFolder, loop: Loop, hide: Callable[[str], str], say: Say
 
 
 def record(standing: Standing, fact: Claim, say: Say = lambda _: None) -> bool:
-    """Record a claim of someone outside the loop; False if it still waits for the process that runs the loop."""
-    refuse_finished(standing)
+    """Record a claim of someone outside the loop; False if it still waits for the process that runs the loop.
+
+    After the end, too: what is shown then changes, and nothing that was decided.
+    """
     if lock.is_held(standing.folder.lock):  # by that process, or by a command as short as this one
         posted = drop.post(_place(standing), fact)
         if _is_taken(standing.folder, posted):

@@ -135,7 +135,7 @@ def _again(found: Task, given: Mapping[str, Any], trust: Trust) -> Task:
     agrees = before.in_sandbox and {key for key, value in given.items() if value} == {"commands"}
     if standing.alive or (has_begun(standing) and not agrees):
         raise _exists(found, "it has begun")
-    more = {key: (*getattr(before, key), *given[key]) for key in _LISTS if given.get(key)}
+    more = {key: tuple(dict.fromkeys((*getattr(before, key), *given[key]))) for key in _LISTS if given.get(key)}
     if before.in_sandbox and given.get("commands"):
         more["commands"] = given["commands"]  # a person has said which of them may run
     fields = {key: value for key, value in given.items() if value not in (None, (), "")} | more

@@ -10,10 +10,12 @@ from typing import Any
 import msgspec
 
 from bydawn.core import records
+from bydawn.core.errors import UserError
 from bydawn.core.facts import EventRecorded, IterationRecorded
 from bydawn.core.records import Iteration
 from bydawn.dialects.strict_agent_loop import document, lines, paths
 from bydawn.dialects.strict_agent_loop.document import State
+from bydawn.dialects.strict_agent_loop.paths import NAME
 from bydawn.operations import recording
 from bydawn.operations.dialects.strict_agent_loop import sandboxed, tasks
 from bydawn.operations.dialects.strict_agent_loop.tasks import Task, Where
@@ -35,6 +37,12 @@ def event(task: Task, kind: str, message: str, data: dict[str, str], say: Say) -
 
 def iteration(task: Task, claim: Iteration, say: Say) -> tuple[State, int]:
     """The task then, and the number of this iteration; another one may have been recorded at the same moment."""
+    if task.standing and task.standing.finished and claim.ends in document.STUCK:
+        raise UserError(
+            f"{task.id} is completed already",
+            cause=f"an iteration that is {claim.ends} would end it otherwise",
+            hint=f"record it without that; or start again: `{NAME} init-state {task.flags} --force …`",
+        )
     fact = IterationRecorded(**by(), claim=claim)
     now = _record(task, fact, say)
     found = json_lines.find(task.workspace, paths.of(task.id, paths.ITERATIONS), fact.record)
