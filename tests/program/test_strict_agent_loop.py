@@ -18,6 +18,7 @@ import pytest
 from driving import Home, Said, said, tree_of, wait_for
 from program.hailstone import NUMBERS, STEPS
 from program.strict import CHECK, DONE, LINES, SCRIPTS, STEP, Json, Strict
+from program.terminal_driver import answered
 
 NINE = (
     "registry.json",
@@ -275,6 +276,10 @@ def test_limits_end_it_without_success(strict: Strict, limit: str) -> None:
     assert strict.state["status"] in ("failed", "blocked")
     assert (strict.report["success"], strict.report["exit_code"]) == (False, 2)
     assert strict.here("check-stop").code == 2
+    if limit == "iterations":
+        (again,) = re.findall(r"strict-agent-loop (supervise .*--max-iterations \d+)", ended.out)
+        assert said(strict.start(*shlex.split(again), "--max-cycles", "1")).code == 2
+        assert (len(strict.prompts), strict.state["limits"]["max_iterations"]) == (count + 1, 6), "the same command"
 
 
 @pytest.mark.parametrize("word", ["blocked", "failed"])
@@ -285,6 +290,7 @@ def test_a_recorded_end_that_only_the_agent_can_know_stops_it(strict: Strict, wo
     assert (ended.code, len(strict.prompts), strict.state["status"]) == (2, 1, word), ended
     assert len(strict.events(f"loop.{word}")) == 1
     assert "the key is missing" in ended.out + ended.err
+    assert " --prompt-note " in ended.out, "how to answer it"
 
 
 def test_without_a_stop_check_a_recorded_stop_ends_it_unverified(strict: Strict) -> None:
@@ -417,6 +423,65 @@ def test_a_stop_check_that_calls_the_scripts(strict: Strict) -> None:
     assert strict("list-tasks", "--workspace-root", str(strict.repo)).code == 0
     assert (len(strict.events("check.ran")), strict.waiting) == (2, [])
     strict.has_no_gap()
+
+
+# -- somewhere else ----------------------------------------------------------------------------------------------------
+
+
+def test_a_workspace_that_was_renamed_goes_on_with_its_tasks(strict: Strict) -> None:
+    """S-030, S-050: record, number and stop checks move along; only the folder itself is known, no copy of it."""
+    strict.init("--stop-command", "test -f done.txt", "--max-no-progress-rounds", "3")
+    assert strict.records().code == 0
+    uid = strict.state["bydawn"]["uid"]
+    strict.repo = strict.repo.rename(strict.repo.with_name("-ein Ordner с именем"))
+    strict.home.repo = strict.repo
+    assert strict.records().code == 0
+    assert (strict.state["counters"]["iteration"], strict.state["bydawn"]["uid"]) == (2, uid)
+    strict.plays({"write": {"done.txt": ""}, **strict.round(1)})
+    ended = said(strict.supervise())
+    assert (ended.code, strict.state["status"], len(strict.entries)) == (0, "completed", 3), ended
+    assert str(strict.state_path) in strict.prompts[0], "it is told the new path"
+    assert strict.state["workspace_root"] == strict.registry["tasks"]["hail"]["workspace_root"] == str(strict.repo)
+    strict.has_no_gap()
+    assert strict.home.status("hail")["state"] == "complete"
+
+
+def test_a_copy_has_goal_and_number_as_claims_and_runs_its_stop_commands_when_a_person_agrees(strict: Strict) -> None:
+    """S-014, S-030, S-046: here as from another machine; nothing counts as met before it ran."""
+    strict.init("--stop-command", "test -f done.txt", "--max-iterations", "9")
+    for number in (1, 2):
+        assert strict.records("--next-task", f"task {number + 1}").code == 0
+    (strict.repo / "done.txt").touch()
+    assert strict.here("check-stop").code == 0
+    copy = strict.repo.with_name("copy")
+    shutil.copytree(strict.repo, copy)
+    strict.repo = strict.home.repo = copy
+    for state in (strict.home.states.parent, strict.home.root / "another-machine"):
+        shutil.rmtree(strict.root)
+        shutil.copytree(strict.home.root / "repo/.codex-loop", strict.root)
+        strict.home.env["XDG_STATE_HOME"] = str(state)
+        assert "completed · unattended · 2 iterations" in strict("list-tasks").out, "as its files say"
+        refused = said(strict.supervise())
+        assert (refused.code, "no one has agreed to the stop commands" in refused.err) == (2, True)
+        assert (strict.state["status"], strict.state["limits"]["max_iterations"]) == ("running", 9)
+        assert json.loads(strict.records().out)["iteration"] == 3
+        assert [entry["next_task"] for entry in strict.entries] == ["task 2", "task 3", ""]
+        strict.has_no_gap()
+        (line,) = re.findall(r"`strict-agent-loop (init-state .*)`", refused.err)
+        assert strict(*shlex.split(line)).code == 0
+        assert strict.here("check-stop").code == 0
+        assert strict.state["status"] == "completed"
+
+
+def test_a_person_at_a_terminal_is_asked_about_stop_commands_that_came_with_the_folder(strict: Strict) -> None:
+    strict.init("--stop-command", "test -f done.txt")
+    (strict.repo / "done.txt").touch()
+    copy = strict.repo.with_name("copy")
+    shutil.copytree(strict.repo, copy)
+    words = ("check-stop", "--workspace-root", str(copy))
+    for answer, code, shown in (("n\n", 2, "no one has agreed"), ("y\n", 0, '"success": true')):
+        asked = answered(strict.home, answer, *words, command="strict-agent-loop")
+        assert (asked.code, "test -f done.txt" in asked.text, shown in asked.text) == (code, True, True), asked
 
 
 # -- in company --------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bydawn.process.shell import run_alone
-from driving import Home, Said, is_alive, said, tree_of, wait_for
+from driving import Home, Said, is_alive, said, wait_for
 
 TASKS = ".codex-loop/tasks"
 CONTRACT = {"goal": "all numbers", "stop_condition": "1 is there"}
@@ -107,16 +107,22 @@ def test_stop_commands_that_came_with_the_folder_wait_for_a_person(repository: R
     forged = json.loads((repository.home.repo / TASKS / "a/state.json").read_text())
     forged["task"]["id"] = "forged"
     forged["stop_checks"]["commands"] = [{"command": repository.evil}]
+    forged["supervisor"] |= {"codex_bin": repository.evil, "model": "x --yolo", "sandbox": "danger-full-access"}
+    forged |= {"status": "completed", "operating_mode": "unattended"}
     path = repository.home.repo / TASKS / "forged/state.json"
     path.parent.mkdir()
     path.write_text(json.dumps(forged))
-    for task, what in (("made", "came from a sandbox"), ("forged", "there is no record of forged here")):
-        refused = repository("check-stop", "--workspace-root", ".", "--task-id", task)
-        assert (refused.code, what in refused.err, repository.proof.exists()) == (2, True, False)
-    before = tree_of(path.parent)
-    lost = repository("append-event", "--workspace-root", ".", "--task-id", "forged", "--kind", "k", "--message", "m")
-    assert (lost.code, "there is no record of forged here" in lost.err) == (2, True)
-    assert tree_of(path.parent) == before, "nobody would ever take it in"
+    for task in ("made", "forged"):
+        for command in ("check-stop", "supervise")[: 1 + (task == "forged")]:
+            refused = repository(command, "--workspace-root", ".", "--task-id", task)
+            assert (refused.code, "no one has agreed to the stop commands" in refused.err) == (2, True), refused
+        assert repository("append-event", "--task-id", task, "--kind", "k", "--message", "m").code == 0
+        assert repository.home.start("resume", task, "-C", ".").wait() == 2, "nor under bydawn's own name"
+    now = json.loads(path.read_text())
+    assert (now["status"], now["supervisor"]["codex_bin"], now["supervisor"]["model"]) == ("running", "codex", None)
+    assert now["supervisor"]["sandbox"] == "workspace-write"
+    assert (path.parents[1] / "forged.1/state.json").is_file(), "what came is kept"
+    assert not repository.proof.exists()
 
 
 def test_one_task_that_cannot_be_read_hides_no_other(repository: Repository) -> None:

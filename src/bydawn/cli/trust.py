@@ -119,8 +119,12 @@ def _other_files(folder: Path) -> list[str]:
 def asked(question: operation.Question) -> bool:
     """Show it and ask; anything but yes is no."""
     _show(question)
+    return agreed("Do you trust this? It runs with your permissions.")
+
+
+def agreed(question: str) -> bool:
     while True:
-        click.echo("  Do you trust this? It runs with your permissions. [y/N]: ", nl=False, err=True)
+        click.echo(f"  {question} [y/N]: ", nl=False, err=True)
         _wait_for_an_answer()
         answer = sys.stdin.readline()
         if not answer:

@@ -72,6 +72,11 @@ def record(standing: Standing, fact: Claim, say: Say = lambda _: None) -> bool:
     return True
 
 
+def record_all(standing: Standing, facts: Sequence[Claim], say: Say) -> None:
+    """Record many claims of a loop that nobody runs."""
+    _write(standing, facts, say)
+
+
 def take_in(standing: Standing, say: Say = lambda _: None) -> int:
     """Record what waits in the drop folder, if no process runs the loop; how much that was."""
     if standing.loop.recording is None or is_inside_a_round() or lock.is_held(standing.folder.lock):

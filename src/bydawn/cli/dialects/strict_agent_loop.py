@@ -1,5 +1,6 @@
 """The command line of strict-agent-loop, which its scripts hand over to, and what it prints."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -115,13 +116,14 @@ def init_state(
     **given: Any,
 ) -> int:
     """Make a task, or change one that has not begun"""
-    from bydawn.operations.dialects.strict_agent_loop import creating, tasks
+    from bydawn.operations.dialects.strict_agent_loop import creating, reporting, tasks
 
     workspace_root, task_id = tasks.place_of(state, workspace_root, task_id)
     if workspace_root is None:
         hint = f'`{NAME} init-state --workspace-root . --goal "…" --global-stop-condition "…"`'
         raise UserError("--workspace-root is missing", cause="a task belongs to a repository", hint=hint)
     folder = tasks.workspace_of(workspace_root)
+    reporting.take_in(None, str(folder), _trust, _say)
     made = creating.init(folder, task_id, given, _trust, _say, force=force)
     now = made.now
     _json(
@@ -152,7 +154,7 @@ def append_event(
 
     _refuse_blank({"--kind": kind, "--message": message})
     fields = dict(_pair(each) for each in data)
-    recorded, event = recording.event(_find(state, workspace_root, task_id), kind, message, fields, _say)
+    recorded, event = recording.event(_ours(state, workspace_root, task_id), kind, message, fields, _say)
     _json(event | _pending(recorded))
     return 0
 
@@ -190,7 +192,7 @@ def update_state(
 
     required = ("task", "local_done_condition", "result_summary", "verification_summary")
     _refuse_blank({f"--{name.replace('_', '-')}": claim[name] for name in required})
-    task = _find(state, workspace_root, task_id)
+    task = _ours(state, workspace_root, task_id)
     now, number = recording.iteration(task, Iteration(progress=progress == "made", **claim), _say)
     _json(
         {
@@ -215,7 +217,7 @@ def compact_state(
     """Shorten the history in state.json; the logs stay whole"""
     from bydawn.operations.dialects.strict_agent_loop import recording
 
-    task = _find(state, workspace_root, task_id)
+    task = _ours(state, workspace_root, task_id)
     now = recording.compact(task, keep_last, max_archive_chars, _say)
     _json(
         {
@@ -243,9 +245,8 @@ def check_stop(tether: Tether | None, /, state: str | None, workspace_root: str 
     from bydawn.operations.dialects.strict_agent_loop import stopping, tasks
 
     stopping.refuse_inside_a_check()
-    task = _find(state, workspace_root, task_id)
+    task = _confirmed(_ours(state, workspace_root, task_id))
     tasks.refuse_foreign(task)
-    tasks.refuse_unrecorded(task)
     stopping.refuse_unconfirmed(task)
     if stopping.decides(task):
         assert tether  # noqa: S101 - this command runs under a guardian
@@ -320,6 +321,7 @@ def show_task(state: str | None, workspace_root: str | None, task_id: str | None
 @option("--heartbeat-seconds", metavar="S", type=_SECONDS, default=30.0, help="0: none.  [default: 30]")
 @option("--prompt-note", metavar="TEXT", help="A note for the next invocation.")
 @option("--max-rounds-per-invocation", "budget", metavar="N", type=_COUNT, help="Iterations of one invocation.")
+@option("--max-iterations", metavar="N", type=_COUNT, help="Of the whole task.")
 @option("--max-invocation-seconds", "invocation_seconds", metavar="S", type=_SECONDS, help="0: the loop's own limit.")
 @option("--codex-bin", metavar="PATH", help="Which Codex.")
 @option("--model", metavar="MODEL", help="Which model.")
@@ -346,7 +348,7 @@ def supervise(
     from bydawn.dialects.strict_agent_loop import DIALECT
     from bydawn.operations.dialects.strict_agent_loop import supervising
 
-    task = _find(state, workspace_root, task_id)
+    task = _confirmed(_ours(state, workspace_root, task_id))
     if task.standing and task.standing.finished and (stopped := task.standing.state.stopped):
         again = f'{NAME} init-state {task.flags} --force --goal "…" --global-stop-condition "…"'
         click.echo(f"  {task.id} {DIALECT.reason(stopped)}\n  Start it again: {again}")
@@ -367,6 +369,34 @@ def _find(state: str | None, workspace: str | None, task: str | None) -> "Task":
 
     reporting.take_in(state, workspace, _trust, _say)
     return reporting.up_to_date(tasks.find(state, workspace, task), _say)
+
+
+def _ours(state: str | None, workspace: str | None, task: str | None) -> "Task":
+    """The same, to go on with it: if it came with its folder, it becomes ours here."""
+    found = _find(state, workspace, task)
+    if found.standing:
+        return found
+    from bydawn.operations.dialects.strict_agent_loop import arriving
+
+    return arriving.take_over(found, _trust, _say)
+
+
+def _confirmed(task: "Task") -> "Task":
+    """Ask about stop commands that no person has given, if one is here; else they are refused later."""
+    from bydawn.dialects.strict_agent_loop import document
+
+    commands = document.unconfirmed(task.standing.loop) if task.standing else ()
+    if not commands or not sys.stdin.isatty():
+        return task
+    from bydawn.cli.trust import agreed
+    from bydawn.operations.dialects.strict_agent_loop import creating
+
+    click.echo(f"  These stop commands of {task.id} came with its folder or from a sandbox:\n", err=True)
+    for each in commands:
+        click.echo(f"    {visible(plain(each))}", err=True)
+    if not agreed("\n  Do you trust them? They run with your permissions."):
+        return task
+    return creating.init(task.workspace, task.id, {"commands": commands}, _trust, _say)
 
 
 def _refuse_blank(given: dict[str, str]) -> None:

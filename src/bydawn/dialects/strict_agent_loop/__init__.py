@@ -41,16 +41,16 @@ class StrictAgentLoop(Usual):
             return [Next(f"{NAME} show-task {task_flags(loop)}", "what was recorded")]
         if commands := document.unconfirmed(loop):
             words = " ".join(f"--stop-command {shlex.quote(each)}" for each in commands)
-            agree = "read the stop commands that came from a sandbox; this lets them run"
+            agree = "read the stop commands, which no person has given yet; this lets them run"
             return [Next(f"{NAME} init-state {task_flags(loop)} {words}", agree)]
         if loop.recording and loop.recording.by_hand:
             return [Next(f"{NAME} check-stop {address}", "run its stop checks; its own session goes on with it")]
         steps = [Next(f"{NAME} supervise {address}", "go on with the next iteration")]
         if stopped.decided.rule == Rule.ITERATIONS:
-            more = (state.raised or loop.limits).iterations or 0
-            steps = [Next(f"bydawn resume {loop.id} --iterations +{more}", "go on with more iterations")]
+            more = 2 * ((state.raised or loop.limits).iterations or 0)
+            steps = [Next(f"{NAME} supervise {address} --max-iterations {more}", "go on with more iterations")]
         elif stopped.end is End.BLOCKED:
-            steps.insert(0, Next(f'bydawn tell {loop.id} "…"', "answer it, or say what to do differently"))
+            steps = [Next(f'{NAME} supervise {address} --prompt-note "…"', "answer it, or say what to do differently")]
         return [*steps, Next(f"{NAME} report-status {address}", "where it stands")]
 
     def go_on(self, loop: Loop) -> list[str]:

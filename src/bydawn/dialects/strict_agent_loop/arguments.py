@@ -27,7 +27,7 @@ SECTIONS = ("NOTES", "EVENTS", "RECORDED", "CHECKS", "STALL")  # of ours, behind
 def start(contract: Contract, workspace: str, command: str) -> Start:
     """The loop of a task. A contract from a sandbox keeps its checks in words only: nothing there may run a command."""
     task, state = contract.task, f"{workspace}/{paths.of(contract.task, paths.STATE)}"
-    run = not contract.in_sandbox
+    waits = contract.in_sandbox and bool(contract.commands)  # for a person
     agent = CODEX if contract.codex_bin == CODEX else f"{CODEX}:{contract.codex_bin}"
     settings: dict[str, tuple[str, ...]] = {
         **PRESET,
@@ -40,7 +40,7 @@ def start(contract: Contract, workspace: str, command: str) -> Start:
         "iterations": (str(contract.max_iterations),),
         "max_no_change": (str(contract.max_no_progress),),
         "max_failures": (str(contract.max_failures),),
-        "check": contract.commands if run else (),
+        "check": () if waits else contract.commands,
         "require_path": contract.paths,
         "require_text": contract.texts,
     }
@@ -57,8 +57,8 @@ def start(contract: Contract, workspace: str, command: str) -> Start:
             drop=paths.of(task, paths.DROP),
             budget=contract.budget,
             context_chars=contract.context_chars,
-            by_hand=contract.mode == INTERACTIVE,
-            ends=not (contract.in_sandbox and contract.commands),
+            by_hand=contract.mode == INTERACTIVE or waits,
+            ends=not waits,
         ),
         check_env={paths.VARIABLE: f"{workspace}/{paths.of(task, paths.IF_DONE)}"},
         remarks=(f"at most {contract.max_iterations} iterations, {contract.max_no_progress} without progress",),

@@ -141,7 +141,7 @@ def records_of(document: State) -> Records:
         events=ours.events,
         iterations=document.counters.iteration,
         in_round=ours.in_round,
-        entries=tuple(map(_entry_of, document.history)),
+        entries=tuple(map(entry_of, document.history)),
         archive=document.archive_summary,
         snapshot=document.context_snapshot if ours.own_snapshot else "",
         next_task=document.next_task if document.counters.iteration else "",  # else it is the contract's
@@ -229,7 +229,7 @@ def history_entry(entry: Entry, document: State, pending: bool | UnsetType = UNS
     )
 
 
-def _entry_of(known: HistoryEntry) -> Entry:
+def entry_of(known: HistoryEntry) -> Entry:
     same = {*Iteration.__struct_fields__} & {*known.__struct_fields__}
     said = {name: value for name in same if (value := getattr(known, name)) is not UNSET}
     return Entry(

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
 from bydawn.dialects.follower import refuse_unwritable
+from bydawn.dialects.seam import Start
 from bydawn.dialects.strict_agent_loop import DIALECT, arguments, contract, paths
 from bydawn.dialects.strict_agent_loop.contract import Contract, contract_of
 from bydawn.dialects.strict_agent_loop.paths import NAME
@@ -31,6 +32,7 @@ _LISTS = ("evidence", "commands", "paths", "texts")
 _AT_ONCE = 20  # tasks that one command takes in; more come with the next one
 _LONGEST = 64 << 10  # bytes of a contract
 _BAD = "init.bad"
+INODE = "inode"  # of the workspace, among the words of a loop
 _CONTRACTS = msgspec.json.Decoder(Contract)
 _REQUIRED = {"goal": "--goal", "stop_condition": "--global-stop-condition"}
 OPTIONS = _REQUIRED | {  # of init-state, by the field of the contract that each sets
@@ -72,7 +74,7 @@ def init(
             raise UserError(f"{made.task} is taken", cause=cause, hint="give another --task-id", exit_code=1)
         return sandboxed.create(workspace, contract.from_sandbox(made), say)
     _refuse_foreign_folder(workspace, made.task, force=force)
-    _create(workspace, made, trust, say, force=force)
+    create(workspace, made, trust, say, force=force)
     return tasks.find(None, str(workspace), made.task)
 
 
@@ -102,17 +104,17 @@ def _take(workspace: Path, task: str, folder: int, name: str, trust: Trust, say:
     if not _ours(workspace, task):
         if os.path.lexists(workspace / paths.of(task, paths.STATE)):
             tasks.refuse_foreign(tasks.find(None, str(workspace), task))
-        _create(workspace, made, trust, say, force=False)
+        create(workspace, made, trust, say, force=False)
     os.unlink(name, dir_fd=folder)
 
 
 def changed(standing: Standing, new: Contract, trust: Trust) -> None:
     """The same loop under a changed contract."""
     workspace = Path(standing.loop.workspace)
-    request = arguments.start(new, str(workspace), _command())
-    gathered = begin.gather(DIALECT, request, workspace)
+    wanted = request(new, workspace)
+    gathered = begin.gather(DIALECT, wanted, workspace)
     trust(gathered, workspace, loops.registry_of(gathered).root.path)
-    begin.change(DIALECT, standing, request, gathered)
+    begin.change(DIALECT, standing, wanted, gathered)
 
 
 def has_begun(standing: Standing) -> bool:
@@ -127,7 +129,7 @@ def has_begun(standing: Standing) -> bool:
 def _again(found: Task, given: Mapping[str, Any], trust: Trust) -> Task:
     standing = found.standing
     if standing is None or tasks.where(found) is not tasks.Where.OUTSIDE:
-        raise _exists(found, "it can be changed outside the sandbox, before it begins")
+        raise _exists(found, "its record cannot be changed from here")
     if standing.trouble:
         raise standing.trouble
     assert standing.loop.dialect  # noqa: S101 - it is a task of ours
@@ -172,20 +174,30 @@ def _completed(workspace: Path, name: str | None, given: Mapping[str, Any], miss
     return " ".join([f"{NAME} init-state", shlex.join(words), *(f'{option} "…"' for option in missing)])
 
 
-def _create(workspace: Path, made: Contract, trust: Trust, say: Say, *, force: bool) -> None:
-    request = arguments.start(made, str(workspace), _command())
-    gathered = begin.gather(DIALECT, request, workspace)
+def create(workspace: Path, made: Contract, trust: Trust, say: Say, *, force: bool) -> None:
+    wanted = request(made, workspace)
+    gathered = begin.gather(DIALECT, wanted, workspace)
     trust(gathered, workspace, loops.registry_of(gathered).root.path)
     if force:
         _set_aside(workspace, made.task, say)
-    planned = begin.plan(DIALECT, request, gathered, workspace)
+    planned = begin.plan(DIALECT, wanted, gathered, workspace)
     try:
         begin.secure(DIALECT, planned)
         for warning in planned.warnings:
             say(warning)
         prepare.prepare(planned)
     finally:
-        begin.give_back(request, planned)
+        begin.give_back(wanted, planned)
+
+
+def request(made: Contract, workspace: Path) -> Start:
+    """The loop of a task, and which folder is its workspace, so that a renamed one is known again."""
+    wanted = arguments.start(made, str(workspace), _command())
+    return replace(wanted, words=wanted.words | {INODE: inode_of(workspace)})
+
+
+def inode_of(workspace: Path) -> str:
+    return str(workspace.stat().st_ino)
 
 
 def _command() -> str:
@@ -202,7 +214,7 @@ def _set_aside(workspace: Path, name: str, say: Say) -> None:
             raise UserError(
                 f"{name} is running",
                 cause="it cannot be replaced now",
-                hint=f"`bydawn stop {each.reference}`",
+                hint="stop its supervisor first: Ctrl-C",
                 exit_code=8,
             )
         if each.state.stopped and not each.state.dismissed:

@@ -63,7 +63,6 @@ def by() -> dict[str, Any]:
 def _record(task: Task, fact: EventRecorded | IterationRecorded, say: Say) -> State:
     """The task as it is then; pending if the ledger has not got it yet."""
     tasks.refuse_foreign(task)
-    tasks.refuse_unrecorded(task)
     match tasks.where(task):
         case Where.OUTSIDE:
             assert task.standing  # noqa: S101 - it could be written to

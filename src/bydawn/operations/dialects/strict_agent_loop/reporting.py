@@ -32,6 +32,10 @@ def take_in(state: str | None, workspace: str | None, trust: "Trust", say: Say) 
             from bydawn.operations.dialects.strict_agent_loop import creating  # rare, and most scripts should be quick
 
             creating.take_in(real, trust, say)
+        if moved := tasks.of_another_path(real):
+            from bydawn.operations.dialects.strict_agent_loop import arriving
+
+            arriving.follow(real, moved, say)
         if not os.path.lexists(real / paths.REGISTRY):
             _rebuild_registry(real, say)
 

@@ -94,8 +94,8 @@ def refuse_unconfirmed(task: Task) -> None:
     if task.standing and (commands := document.unconfirmed(task.standing.loop)):
         words = " ".join(f"--stop-command {shlex.quote(each)}" for each in commands)
         raise UserError(
-            f"the stop commands of {task.id} came from a sandbox",
-            cause="nothing that was recorded there runs outside before a person has agreed",
+            f"no one has agreed to the stop commands of {task.id} yet",
+            cause="they came with its folder or from a sandbox, and nothing from there runs before that",
             hint=f"read them, then: `{NAME} init-state {task.flags} {words}`",
         )
 

@@ -48,9 +48,12 @@ def plan(task: Task, given: Mapping[str, Any], note: str | None, trust: Trust) -
     if standing.alive:
         return begin.plan_resume(standing)  # which is refused, with the owner's name
     fields = {key: value for key, value in given.items() if value is not None}
+    most = fields.pop("max_iterations", None)
     if fields:
         creating.changed(standing, replace(contract, **fields), trust)
     if note and note.strip():
         steer.tell(standing, note)
     planned = begin.plan_resume(tasks.find(task.state_path).standing or standing)
+    if most:
+        planned = replace(planned, raises=lambda limits: replace(limits, iterations=most))
     return planned if planned.loop.checks else replace(planned, warnings=(_UNCHECKED, *planned.warnings))

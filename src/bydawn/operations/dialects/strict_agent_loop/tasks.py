@@ -176,6 +176,15 @@ def read_state(workspace: Path, name: str) -> State:
     return _read(workspace, name)
 
 
+def of_another_path(workspace: Path) -> list[State]:
+    """What files here say of tasks whose workspace had another path: it was renamed, or this is a copy."""
+    found = []
+    for path in sorted((workspace / paths.TASKS).glob(f"*/{paths.STATE}")):
+        with suppress(UserError):
+            found.append(read_state(workspace, path.parent.name))
+    return [now for now in found if now.bydawn and now.workspace_root != str(workspace)]
+
+
 def last_report(workspace: Path, now: State) -> StopReport:
     """The stop report that is on disk, or one that knows of no check yet."""
     with suppress(UserError, msgspec.DecodeError, msgspec.ValidationError, RecursionError):
@@ -200,18 +209,6 @@ def refuse_foreign(task: Task) -> None:
     raise UserError(
         f"{task.id} is a task of another program", cause=cause, hint=f"start beside it: `{again}`", exit_code=1
     )
-
-
-def refuse_unrecorded(task: Task) -> None:
-    """The files of a task that came from elsewhere; what they name runs only when a person has agreed."""
-    if task.standing or where(task) is not Where.SANDBOX or not can_make(task.workspace):  # else we are in no sandbox
-        return
-    now = task.now
-    words = ["--goal", now.goal, "--global-stop-condition", now.global_stop_condition]
-    again = f"{NAME} init-state {task.flags} --force {shlex.join(words)}{_options(now)}"
-    cause = "they came from elsewhere, or its record was removed; nothing takes in what is written there"
-    hint = f"read them, then make it yours: `{again}`"
-    raise UserError(f"there is no record of {task.id} here, only its files", cause=cause, hint=hint)
 
 
 def _options(now: State) -> str:
