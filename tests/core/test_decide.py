@@ -216,8 +216,8 @@ def test_a_person_who_resumes_gets_three_rounds_again_and_a_crash_gives_none() -
 
 def test_whatever_else_ends_the_loop_the_reason_names_the_error_of_its_last_round() -> None:
     told = f"every command failed: {BROKEN}"
-    assert _reason(limited(no_progress=1)) == f"1 rounds in a row made no new change; in round 1, {told}"
-    assert _reason(limited(rounds=1)) == f"the only round is used up; in round 1, {told}"
+    assert _reason(limited(no_progress=1)) == f"1 rounds in a row made no new change; most recently, {told}"
+    assert _reason(limited(rounds=1)) == f"the only round is used up; most recently, {told}"
     blocked = decide(PROMISED, vain(BROKEN, blocked="I cannot run anything"))
     assert isinstance(blocked, Stop)
     assert (blocked.reason, blocked.evidence) == ("I cannot run anything", (told,))

@@ -177,7 +177,7 @@ def steps(end: End, rule: str = "complete", state: LoopState | None = None, **op
     [
         (End.COMPLETE, [STATUS, "git status"]),
         (End.UNVERIFIED, [STATUS, "git status"]),
-        (End.BLOCKED, [f'bydawn tell {ID} "…"', RESUME, STATUS]),
+        (End.BLOCKED, [f'{RESUME} --note "…"', RESUME, STATUS]),
         (End.LIMIT, [RESUME]),  # of time or tokens
         (End.CHECKPOINT, [STATUS, RESUME]),
         (End.FAILED, [RESUME, STATUS]),
@@ -209,8 +209,8 @@ def test_outside_of_the_loops_folder_every_command_names_it(end: End, folder: st
 def test_at_the_cap_of_one_that_may_only_read_it_is_said_what_keeps_it() -> None:
     """W-014, W-054."""
     idle = replace(after_all(BEGUN), rounds=30, rounds_without_progress=30)
-    [_, (_, advice), (command, what)] = steps(End.LIMIT, "rounds", idle)
-    assert "--full-auto" in advice
+    [(edits, _), (command, what)] = steps(End.LIMIT, "rounds", idle)
+    assert edits == f"{RESUME} --max-iterations 60 --full-auto"
     assert command == f"{RESUME} --max-iterations 60"
     assert "if reading is all that it needs" in what
     assert len(steps(End.LIMIT, "rounds", idle, full_auto=True)) == 2
@@ -252,11 +252,9 @@ def test_where_there_may_be_no_git_nobody_is_sent_to_it() -> None:
 
 def test_whoever_may_only_read_is_told_what_lets_codex_edit() -> None:
     """W-030, W-090."""
-    said = " ".join(what for _, what in steps(End.BLOCKED))
-    assert "the sandbox is read-only" in said
-    assert "--full-auto" in said
-    assert "--sandbox workspace-write" in said
-    assert "--full-auto" not in " ".join(what for _, what in steps(End.BLOCKED, full_auto=True))
+    command, why = steps(End.BLOCKED)[0]
+    assert (command, "the sandbox is read-only" in why) == (f"{RESUME} --full-auto", True)
+    assert "--full-auto" not in " ".join(each for each, _ in steps(End.BLOCKED, full_auto=True))
 
 
 # -- helpers -----------------------------------------------------------------------------------------------------------

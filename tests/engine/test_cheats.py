@@ -73,7 +73,7 @@ def test_a_person_can_accept_that_it_is_gone() -> None:
         End.COMPLETE,
         (
             "make test: passed",
-            "changed by a round, and accepted by a person: tasks",
+            "changed, and accepted by a person: tasks",
             "the checks pass without it: one",
         ),
     )

@@ -101,7 +101,7 @@ def test_a_process_that_keeps_dying_takes_eleven_turns_and_no_more() -> None:
         night.run_until_crash()
     ended = night.run()
     assert (ended.end, ended.decided.rule, night.agent.turns) == (End.FAILED, Rule.CUT_SHORT, 11)
-    assert ended.evidence[-1] == "round 11: its process was killed during this round"
+    assert ended.evidence[-1] == "round 11: its process was killed"
     night.run_until_crash()  # a person has looked, and begins anew
     assert night.run().end is End.UNVERIFIED
 

@@ -49,6 +49,12 @@ class Butler:
     def __call__(self, *words: str, seconds: float = 60, **options: Any) -> Said:
         return said(self.start(*words, **options), seconds)
 
+    def shown(self, *words: str, **options: Any) -> str:
+        """What a person sees on a terminal."""
+        ended = Terminal(self.home, *words, command="waylon-smithers", **options).end()
+        assert ended.code == 0, ended
+        return ended.text
+
     @property
     def calls(self) -> list[dict[str, Any]]:
         return calls(self._bin)
@@ -64,7 +70,7 @@ class Butler:
         return dict(json.loads((self.repo / LOOPS / name / "summary.json").read_text()))
 
     def status(self, name: str = "night") -> dict[str, Any]:
-        return dict(json.loads(self("status", "--loop-id", name, "--json").out))
+        return dict(json.loads(self("status", "--loop-id", name).out))
 
 
 @pytest.fixture
@@ -76,7 +82,7 @@ def butler(home: Home) -> Butler:
 
 
 def test_three_iterations_are_one_session_that_is_resumed_by_its_id(butler: Butler) -> None:
-    """W-001, W-002, W-004, W-050, W-110."""
+    """W-001, W-002, W-004, W-050, W-051, W-110."""
     butler.plays(WORK, WORK, DONE)
     ended = butler("Write it all.", *AUTO)
     assert ended.code == 0, ended
@@ -85,6 +91,9 @@ def test_three_iterations_are_one_session_that_is_resumed_by_its_id(butler: Butl
     assert [call["argv"][-3:] for call in later] == [["resume", first["session"], "-"]] * 2
     assert butler.sessions == {butler.state()["codex"]["session_id"]}
     assert "Write it all." in first["prompt"]
+    paths = [call["argv"][call["argv"].index("--output-last-message") + 1] for call in butler.calls]
+    assert Path(paths[0]).read_text() == "Working on it.", "W-051"
+    assert len({*paths}) == 3
     assert all("Write it all." not in call["prompt"] and len(call["prompt"]) < 600 for call in later), "short"
 
 
@@ -149,7 +158,7 @@ def test_two_that_start_in_the_same_second_get_names_of_their_own(butler: Butler
     started = [butler.start(f"Number {number}.", "--full-auto", "--max-iterations", "1") for number in range(4)]
     endings = [said(process) for process in started]
     assert [ended.code for ended in endings] == [4] * 4, endings
-    loops = json.loads(butler("list", "--json").out)["loops"]
+    loops = json.loads(butler("list", "--json").out)
     assert sorted(state["prompt"] for state in loops) == [f"Number {number}." for number in range(4)]
 
 
@@ -227,11 +236,13 @@ def test_a_promise_does_not_get_past_a_hard_stop_that_was_not_reached(butler: Bu
     assert len(butler.calls) == 1
 
 
-def test_a_list_without_boxes_stops_it_before_it_begins(butler: Butler) -> None:
+@pytest.mark.parametrize("text", ["Write it all.\n\nHARD STOP\n", "- [x] one\n\nHARD STOP\n\n- [ ] two\n"])
+def test_the_list_is_looked_at_after_an_iteration_and_not_before_the_first(butler: Butler, text: str) -> None:
     """W-058: whatever stands above the line, nothing says that it is open."""
-    (butler.repo / "TODO.md").write_text("Write it all.\n\nHARD STOP\n")
+    (butler.repo / "TODO.md").write_text(text)
     butler.plays(DONE)
     assert butler("Go through TODO.md.", *TODO).code == 5
+    assert (len(butler.calls), butler.state()["iteration"]) == (1, 1)
     assert butler("resume", "--loop-id", "night").code == 0
 
 
@@ -253,9 +264,11 @@ def test_ctrl_c_stops_it_now_and_keeps_the_session(butler: Butler) -> None:
     state = butler.state()
     assert (state["status"], state["iteration"]) == ("paused_user_interrupt", 2)
     assert state["codex"]["session_id"] in butler.sessions
-    assert butler("resume", "--loop-id", "night").code == 0
+    ended = butler("resume", "--loop-id", "night")
     assert butler.sessions == {state["codex"]["session_id"]}
     assert butler.state()["iteration"] == 2, "the iteration that was cut short is done again"
+    assert (ended.code, "completed: 2 iterations" in ended.out) == (0, True), ended
+    assert "3" not in " ".join([*butler.summary()["evidence"], *re.findall("· .*", ended.out)]), "one way to count"
 
 
 # -- §16, pasted -------------------------------------------------------------------------------------------------------
@@ -275,9 +288,8 @@ def test_the_basic_example_may_only_read_and_says_what_to_do_about_it(butler: Bu
         "TODO.md",
     )
     assert (ended.code, "--full-auto" in ended.out) == (3, True), ended
-    assert "Next\n    Codex could not edit anything" in (shown := butler("status").out)
-    assert "--full-auto" in shown
-    [state] = json.loads(butler("list", "--json").out)["loops"]
+    assert "--full-auto" in butler.shown("status")
+    [state] = json.loads(butler("list", "--json").out)
     assert (state["status"], state["codex"]["sandbox"], state["codex"]["approval"]) == (
         "blocked",
         "read-only",
@@ -285,6 +297,13 @@ def test_the_basic_example_may_only_read_and_says_what_to_do_about_it(butler: Bu
     )
     assert re.fullmatch(r"repo-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d", state["loop_id"])
     assert not (butler.repo / "work.txt").exists()
+    butler.plays(
+        {"write": {"work.txt": "x\n", "TODO.md": PLAN.replace("[ ]", "[x]")}, "reply": "<promise>DONE</promise>"}
+    )
+    [again] = re.findall("waylon-smithers (resume .*--full-auto)", ended.out)
+    assert butler(*again.split()).code == 5, "what it offers works; the list has a HARD STOP"
+    assert butler.state(state["loop_id"])["codex"]["sandbox"] == "workspace-write"
+    assert butler.sessions == {state["codex"]["session_id"]}
 
 
 def test_the_low_friction_example_edits_and_completes(butler: Butler) -> None:
@@ -405,6 +424,66 @@ def test_a_blocked_section_ends_it_in_codex_own_words(butler: Butler) -> None:
     assert "The licence key is missing" in butler.state()["reason"]
 
 
+def test_the_same_blocked_section_twice_waits_for_the_person_whatever_was_changed(butler: Butler) -> None:
+    """W-003, W-082; what the person answers goes into the next prompt."""
+    stuck = {**WORK, "reply": "## BLOCKED\n\nThe licence key is missing."}
+    butler.plays({**WORK, "reply": "## BLOCKED\n\nThe network is slow."}, stuck, stuck, DONE)
+    ended = butler("Write it.", *AUTO)
+    assert (ended.code, len(butler.calls), butler.state()["status"]) == (3, 3, "blocked"), ended
+    assert re.findall(r'resume --loop-id night --note "…"', ended.out)
+    assert butler("resume", "--loop-id", "night", "--note", "it is in .env").code == 0
+    assert "it is in .env" in butler.calls[-1]["prompt"]
+
+
+def test_it_can_go_on_with_another_promise_model_and_sandbox(butler: Butler) -> None:
+    """W-022, W-023, W-027, W-029, W-041: in the same session, which is told."""
+    butler.plays(WORK, {**WORK, "reply": "ALL GREEN"})
+    assert butler("Write it.", "--max-iterations", "1", "--loop-id", "night").code == 3, "it may only read"
+    words = ("--completion-promise", "ALL GREEN", "--promise-mode", "plain", "--model", "other")
+    assert butler("resume", *words, "--sandbox", "workspace-write", "--max-iterations", "9").code == 0
+    state, call = butler.state(), butler.calls[-1]
+    assert (state["completion_promise"], state["promise_mode"], state["iteration"]) == ("ALL GREEN", "plain", 2)
+    assert (state["codex"]["model"], state["codex"]["sandbox"], call["sandbox"]) == ("other", *["workspace-write"] * 2)
+    assert ("mode plain): ALL GREEN" in call["prompt"], "other" in call["argv"], len(butler.sessions)) == (
+        True,
+        True,
+        1,
+    )
+
+
+def test_no_other_programs_name_and_no_round_is_on_its_screens(butler: Butler) -> None:
+    """W-020: what it says and offers is its own, but for the one line of its help."""
+    tests = butler.repo / "tests"
+    tests.mkdir()
+    (tests / "a").touch()
+    butler.home.env["BYDAWN_PROTECT"] = "tests/**"
+    said_so_far = [butler("--help"), butler("resume", "--help"), butler("--version"), butler("status"), butler("list")]
+    butler.plays({"sleep": 60})
+    process = butler.start("Write it.", *AUTO)
+    wait_for(lambda: butler.calls)
+    said_so_far += [butler("resume"), butler("Another.", *AUTO)]
+    kill_both(process.pid)
+    said_so_far.append(said(process))
+    failed = {"sh": "exit 1", "reply": "hm"}
+    for turn in (
+        {"reply": "## BLOCKED\n\nno key"},
+        {"append": {"tests/a": "x"}, "reply": "hm"},
+        failed,
+        {"reply": "hm"},
+    ):
+        butler.plays(turn)
+        said_so_far.append(butler("resume", "--note", "go on"))
+    butler.plays({"append": {"tests/a": "x"}, "reply": GIVEN})
+    said_so_far += [butler("resume", "--accept", "--max-iterations", "1"), butler("resume", "--accept")]
+    said_so_far += [butler("resume"), butler("cancel"), butler("resume", "--loop-id", "x"), butler("list")]
+    texts = "\n".join([*(each.out + each.err for each in said_so_far), butler.shown("status")])
+    texts = texts.replace("`bydawn status`, `show`, `logs` and `why` say more about these loops.", "", 1)
+    texts = texts.replace(str(butler.home.root), "")
+    assert re.findall(r"(?i).*(?:bydawn|\brounds?\b).*", texts) == []
+    files = "\n".join(path.read_text() for path in (butler.repo / LOOPS).glob("**/*.json"))
+    assert re.findall(r"(?i).*(?:bydawn|\brounds?\b).*", files) == []
+
+
 # -- its files ---------------------------------------------------------------------------------------------------------
 
 
@@ -478,8 +557,7 @@ def test_a_link_that_a_person_means_is_followed_once(butler: Butler, way: str) -
 def test_events_can_go_into_a_folder(butler: Butler) -> None:
     """W-033."""
     butler.plays(WORK, DONE)
-    (butler.repo / "events").mkdir()
-    assert butler("Write it.", *AUTO, "--jsonl-events", "events").code == 0
+    assert butler("Write it.", *AUTO, "--jsonl-events", "events").code == 0, "it does not end in .jsonl"
     assert sorted(tree_of(butler.repo / "events")) == ["events_iter_1.jsonl", "events_iter_2.jsonl"]
     assert [row["files_changed"] for row in butler.summary()["iterations"]] == [1, 1], "ours are nobody's work"
 
@@ -604,14 +682,13 @@ IMPOSSIBLE = {
     "messages, a link": ["--last-message-dir", "to_folder", "--summary-json", "s.json"],
     "messages below a file": ["--last-message-dir", "plain", "--summary-json", "s.json"],
     "one below the other": ["--state-file", "a", "--summary-json", "a/b"],
-    "one below the other, the other way round": ["--state-file", "a/b/c", "--jsonl-events", "a"],
+    "one below the other, the other way round": ["--state-file", "a.jsonl/b/c", "--jsonl-events", "a.jsonl"],
     "our own folder": ["--state-file", ".codex/waylon-smithers"],
-    "the folder of all": ["--jsonl-events", ".codex"],
     "what keeps ours out of commits": ["--state-file", ".codex/waylon-smithers/.gitignore"],
     "the same, as events": ["--jsonl-events", ".codex/waylon-smithers/.gitignore"],
     "messages of a commit": ["--last-message-dir", "reports"],
     "a file of a commit that is gone": ["--state-file", "gone.json"],
-    "events of a commit that are gone": ["--jsonl-events", "gone.json"],
+    "events of a commit that are gone": ["--jsonl-events", "gone.jsonl"],
     "a place that is closed": ["--jsonl-events", "closed/"],
     "messages in a place that is closed": ["--last-message-dir", "closed", "--summary-json", "s.json"],
     "events that nobody may read": ["--jsonl-events", "secret.jsonl"],
@@ -631,8 +708,9 @@ def test_a_place_that_cannot_work_is_refused_before_anything_starts(butler: Butl
     (butler.repo / "plain").write_text("mine\n")
     (butler.repo / "odd/events_iter_3.jsonl").mkdir(parents=True)
     _commit(butler.repo, "reports/summary.json", '{"loop_id": "another"}\n')
-    _commit(butler.repo, "gone.json", "{}\n")
-    (butler.repo / "gone.json").unlink()
+    for name in ("gone.json", "gone.jsonl"):
+        _commit(butler.repo, name, "{}\n")
+        (butler.repo / name).unlink()
     (butler.repo / "closed").mkdir(mode=0o555)
     for name, mode in (("secret.jsonl", 0o200), ("fixed.jsonl", 0o444)):
         (butler.repo / name).write_text('{"type":"thread.started"}\n')
@@ -855,10 +933,10 @@ def test_status_and_list_show_what_bydawn_shows(butler: Butler) -> None:
     process.wait()
     # The kernel frees the lock of a killed process a moment after its end.
     wait_for(lambda: butler.status()["status"] == "crashed")  # no one is at work, whatever the file says
-    shown = butler("status", "--loop-id", "night").out
+    shown = butler.shown("status", "--loop-id", "night")
     assert all(words in shown for words in ("crashed", "2 of 30", "resume --loop-id night", f"{LOOPS}/night.json"))
     assert "night  crashed  iteration 2 of 30" in butler("list").out
-    assert butler("status").out == shown, "it is the only one here"
+    assert butler.shown("status") == shown, "it is the only one here"
     assert butler("cancel").code == 0, "which ends what the crash left alive"
 
 
@@ -896,10 +974,10 @@ def test_what_is_offered_can_be_pasted_where_the_command_was_typed(butler: Butle
     elsewhere.mkdir()
     butler.plays(WORK)
     ended = butler("Write it.", "--max-iterations", "1", *AUTO, *cd, cwd=elsewhere)
-    shown = butler("status", *cd, cwd=elsewhere)
+    shown = butler.shown("status", *cd, cwd=elsewhere)
     taken = butler("Another.", *AUTO, *cd, cwd=elsewhere)
     assert f"waylon-smithers status --loop-id night --cd {butler.repo}`" in taken.err
-    for words in (ended.out, shown.out, " ".join(butler.summary()["what_to_do_next"])):
+    for words in (ended.out, shown, " ".join(butler.summary()["what_to_do_next"])):
         [command] = re.findall(r"waylon-smithers resume[^`#\n]*?(?=`| {2}|\n)", words)
         before = butler.state()["iteration"]
         pasted = ["sh", "-c", f"{command} --max-iterations {before + 1}"]
@@ -923,7 +1001,7 @@ def test_what_the_next_commands_promise_is_what_they_show(butler: Butler) -> Non
     butler.plays(WORK, DONE)
     ended = butler("Write it.", *AUTO).out
     assert "how it stands, and where the last message is" in ended
-    shown = butler("status", "--loop-id", "night").out
+    shown = butler.shown("status", "--loop-id", "night")
     assert "2 of 30" in shown
     [path] = re.findall("Last message +(.+)", shown)
     assert (butler.repo / path).read_text() == GIVEN
@@ -963,7 +1041,7 @@ def test_cleaning_up_removes_what_was_written_and_nothing_else(butler: Butler) -
     assert after == before
     assert butler.status()["status"] == "canceled", "the ledger remembers"
     (folder / "last_message_iter_2.txt").unlink(missing_ok=True)
-    shown = butler("status", "--loop-id", "night").out
+    shown = butler.shown("status", "--loop-id", "night")
     assert "State file" not in shown and "Last message" not in shown, "they are gone"
     assert "Artifacts" in shown, "there is still something in it"
 
@@ -1108,7 +1186,7 @@ def test_a_loop_is_never_overwritten_by_another(butler: Butler) -> None:
     before = tree_of(butler.repo)
     refused = butler("Another.", *AUTO)
     assert (refused.code, is_error(refused.err), "status --loop-id night" in refused.err) == (2, True, True)
-    assert "resume --loop-id night" in butler("status", "--loop-id", "night").out
+    assert "resume --loop-id night" in butler.shown("status", "--loop-id", "night")
     mine = butler("Another.", "--full-auto", "--loop-id", "new", "--summary-json", "README.md")
     assert (mine.code, "README.md is not ours to write" in mine.err) == (2, True)
     assert tree_of(butler.repo) == before
@@ -1189,7 +1267,7 @@ def test_help_as_a_value_is_a_value(butler: Butler) -> None:
     """W-022."""
     butler.plays({**WORK, "reply": "--help"})
     assert butler("Write it.", "--promise-mode", "plain", "--completion-promise=--help", *AUTO).code == 0
-    assert butler("--version").out.startswith("waylon-smithers ")
+    assert re.fullmatch(r"waylon-smithers \d+\.\d+\.\d+\n", butler("--version").out)
 
 
 def test_helpers_are_written_once_and_never_over_a_persons_own(butler: Butler) -> None:
@@ -1255,7 +1333,7 @@ WRONG = {
     "a command too late": (["--cd", ".", "status"], "comes first"),
     "a promise like an option": (["Write it.", "--promise-mode", "regex", "--completion-promise", ".*"], "matches"),
     "a long name": (["Write it.", "--state-file", "x" * 250], "too long"),
-    "a file of git's": (["Write it.", "--jsonl-events", ".git/HEAD"], "not ours to write"),
+    "a file of git's": (["Write it.", "--jsonl-events", ".git/HEAD.jsonl"], "not ours to write"),
     "no value": (["status", "--loop-id"], "`waylon-smithers status --help`"),
     "no value for a start": (["Write it.", "--model"], "`waylon-smithers --help`"),
     "two words": (["Write", "it."], "it."),

@@ -160,9 +160,10 @@ class CodexAgent(program.CliAgent, frozen=True, kw_only=True):
         effort = ("-c", f'model_reasoning_effort="{turn.effort}"') if turn.effort else ()
         commits = ("--add-dir", f"{turn.workspace}/.git") if turn.commits and turn.sandbox is Sandbox.WORKSPACE else ()
         schema = ("--output-schema", turn.schema_file) if turn.schema_file else ()
+        last = ("--output-last-message", turn.last_message) if turn.last_message else ()
         resume = ("resume", turn.session) if turn.session else ()
         flags = (*_SANDBOX[turn.sandbox], "--skip-git-repo-check", "-C", turn.workspace)
-        flags = (*flags, *commits, *model, *profile, *effort, *schema, *turn.arguments)
+        flags = (*flags, *commits, *model, *profile, *effort, *schema, *last, *turn.arguments)
         return AgentCommand(argv=(self.start, "exec", "--json", *flags, *resume, "-"))
 
     def reader(self, turn: Turn | None = None) -> "CodexReader":

@@ -41,6 +41,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     is_root: bool = False
     schema: str = ""  # of the reply, for agents that accept one: the JSON schema, …
     schema_file: str = ""  # … and a file with it
+    last_message: str = ""  # a file for its last message, for agents that write one
 
 
 def family(name: str) -> str:

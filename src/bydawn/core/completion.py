@@ -11,7 +11,7 @@ from bydawn.core.values import End, Line, Promised
 SKIPPED = "skipped by a person"
 TAMPERED = "protected files were changed"
 PUT_BACK = "protected files were put back"
-ACCEPTED = "changed by a round, and accepted by a person"
+ACCEPTED = "changed, and accepted by a person"
 DOUBTED = "ticked without any other change"
 CHANGED = "changed test"
 IDLE = "nothing was changed, and the checks passed before"

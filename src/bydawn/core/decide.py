@@ -28,7 +28,7 @@ class Settle(_Action, frozen=True, kw_only=True):
     """Record the end of a round that started and never ended."""
 
     round: int
-    reason: str = "its process was killed during this round"
+    reason: str = "its process was killed"
 
 
 class StartRound(_Action, frozen=True, kw_only=True):
@@ -233,8 +233,8 @@ def _checkpoint(loop: Loop, state: LoopState) -> Action | None:
 
 def checkpoint_of(loop: Loop, state: LoopState) -> ReachedMark | None:
     """The checkpoint the loop is at. If everything else is done, one further down counts too; if the list
-    cannot be trusted, none does."""
-    if not loop.checkpoint or state.tasks is None or state.tasks.problem:
+    cannot be trusted, none does, and in one that only marks checkpoints none before the first round."""
+    if not loop.checkpoint or state.tasks is None or state.tasks.problem or not (loop.tasks_required or state.rounds):
         return None
     marks = (*state.tasks.reached, *(state.tasks.ahead if not completion.missing(loop, state) else ()))
     return next((mark for mark in marks if mark.id not in state.approved), None)
@@ -292,7 +292,8 @@ def finished(loop: Loop, state: LoopState) -> Stop:
     if "record" in loop.requires:
         evidence.append(f"recorded as {COMPLETED}: {state.records.reason}")
     if state.promise_given:
-        evidence.append(f"the promise was given in round {state.round}")
+        # Another tool counts its rounds in its own way; it was the last one anyway.
+        evidence.append("the promise was given" + ("" if loop.dialect else f" in round {state.round}"))
     elif completion.said_nothing(loop, state):
         evidence.append("the agent was asked whether the goal is met; it named nothing open, and did not say so")
     end, doubt = completion.finished(loop, state), completion.doubt(loop, state)
@@ -337,7 +338,8 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
         return Stop(rule=Rule.AGENT_STOP, end=End.FAILED, reason=last.detail, evidence=evidence)
     if last and POLICY[last.outcome].stops_idle and not last.progress and not _is_stale(loop, last):
         return Stop(rule=Rule.AGENT_DENIED, end=End.BLOCKED, reason=last.detail)
-    if last and last.blocked and (not last.progress or (last.claim and last.claim.status == BLOCKED)):
+    insists = last and (last.blocked_again or (last.claim and last.claim.status == BLOCKED))
+    if last and last.blocked and (insists or not last.progress):
         return _question(loop, state, last)
     if not breakers.is_failing(loop, state) and (aside := _set_aside(loop, state)) is not None:
         return aside
@@ -356,7 +358,7 @@ def _is_stale(loop: Loop, last: LastRound) -> bool:
 def _broken(loop: Loop, state: LoopState, found: breakers.Tripped) -> Stop:
     last, reason = state.last, breakers.BY_RULE[found.name].reason(found, state)
     if found.name is not Rule.COMMANDS_FAILED and last and last.commands.told:
-        reason += f"; in round {last.round}, {last.commands.told}"
+        reason += f"; most recently, {last.commands.told}"
     evidence = state.free.told if found.name in breakers.FREE else _evidence(loop, state)
     return Stop(rule=found.name, end=found.end, reason=reason, evidence=evidence)
 

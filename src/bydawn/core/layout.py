@@ -4,6 +4,7 @@ ROUNDS = "rounds"
 LOG = "worker.log"  # what a loop without a terminal would have shown
 CHECKOUTS = "checkouts"  # clean checkouts, while checks run in them
 PROMPT, STDOUT, STDERR, REPLY = "prompt.md", "stdout", "stderr", "reply.md"
+LAST_MESSAGE = "last-message.txt"  # the reply, as an agent writes it itself if it is asked to
 DAMAGED = "damaged.md"  # what was found where the task list had been
 TIMES = "stdout.times"  # when the lines of stdout came
 APPENDED, WRITTEN = "appended.json", "written.json"  # which files a loop has written for people, and how far

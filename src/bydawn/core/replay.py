@@ -86,7 +86,7 @@ def _after(state: LoopState, record: Record) -> LoopState:
         case LoopCreated() as fact:
             return replace(state, created_at=record.at, settings=fact.settings)
         case LoopChanged() as fact:
-            return replace(state, settings=fact.settings)
+            return replace(state, settings=fact.settings, resumes=True)  # the sandbox may be another one
         case EventRecorded() | IterationRecorded():
             return progress.recorded(state, record.fact)
         case RoundsBefore() as fact:
@@ -296,6 +296,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
             closed=closed,
             claim=fact.claim,
             blocked=fact.blocked,
+            blocked_again=state.last is not None and state.last.blocked.split() == fact.blocked.split(),
             tampered=fact.tampered,
             restored=fact.restored,
             fewer=progress.fewer(state, fact.tasks),

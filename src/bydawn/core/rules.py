@@ -51,7 +51,7 @@ class Rule(StrEnum):
     RECORDED_END = "recorded-end", "the agent, or a person's own session, recorded that it cannot go on"
     AGENT_BLOCKED = (
         "agent-blocked",
-        "the agent says only a person can help, and made no progress or calls its task blocked",
+        "the agent says only a person can help, and made no progress, says it again, or calls its task blocked",
     )
     TASK_FAILURES = "task-failures", "one task failed too many times in a row; the loop goes on with the others"
     NO_PROGRESS = "no-progress", "too many rounds in a row made no new change"

@@ -101,6 +101,7 @@ class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     closed: tuple[str, ...] = ()
     claim: TaskClaim | None = None
     blocked: str = ""
+    blocked_again: bool = False  # in the words of the reply before
     tampered: tuple[str, ...] = ()
     restored: bool = False
     fewer: bool = False  # are fewer tasks open than ever before?

@@ -46,7 +46,7 @@ from bydawn.core.facts import (
     TaskSettled,
     WaitStarted,
 )
-from bydawn.core.layout import PROMPT, REPLY, STDERR, STDOUT, TIMES, tree_after, tree_before
+from bydawn.core.layout import LAST_MESSAGE, PROMPT, REPLY, STDERR, STDOUT, TIMES, tree_after, tree_before
 from bydawn.core.loop import COOKIE, Loop
 from bydawn.core.outcome import POLICY, Ending, Exit, Outcome, believed
 from bydawn.core.ports import ChildLimits, Job, Snapshot
@@ -263,6 +263,8 @@ class Engine:
         stdin = self._effects.write(action.round, PROMPT, text) if text is not None else None
         if text is None or stdin is None:
             return
+        if self.loop.dialect:  # the documents of other tools ask for it; what counts is in the stream
+            turn = msgspec.structs.replace(turn, last_message=f"{self.world.files.folder(action.round)}/{LAST_MESSAGE}")
         command = agent.command(turn)
         cookie = f"{self.loop.uid}.{action.round}.{os.urandom(4).hex()}"
         self._effects.record(
@@ -308,7 +310,7 @@ class Engine:
             self._effects.complained if self.loop.dialect else None,
         )
         # Before anything of it is cut to a shorter text.
-        self._effects.mask(turn.round, PROMPT, STDOUT, STDERR)
+        self._effects.mask(turn.round, PROMPT, STDOUT, STDERR, LAST_MESSAGE)
         ended = reader.end(exit_, self.world.files.tail(turn.round, STDERR, _STDERR))
         self._end_round(turn.round, exit_, ended, listener)
 

@@ -73,7 +73,7 @@ def record(standing: Standing, fact: Claim, say: Say = lambda _: None) -> bool:
 
 
 def record_all(standing: Standing, facts: Sequence[Claim], say: Say) -> None:
-    """Record many claims of a loop that nobody runs."""
+    """Record many claims of a loop that rests."""
     _write(standing, facts, say)
 
 

@@ -107,9 +107,9 @@ def test_what_begins_is_one_line_and_so_is_how_it_goes() -> None:
 
 
 def test_an_iteration_that_was_cut_short_has_not_failed() -> None:
-    killed = "its process was killed during this round"
+    killed = "its process was killed"
     assert line(claim=None, passed=None, outcome=Outcome.INTERRUPTED, detail=killed, changes=Changes()) == (
-        "[iteration 1/30] 001-lexer  interrupted: its process was killed during this iteration  no change  41 s"
+        "[iteration 1/30] 001-lexer  interrupted: its process was killed  no change  41 s"
     )
 
 

@@ -38,6 +38,7 @@ How to use it
  9. Ctrl-C or SIGTERM saves the state, exit 130. The same command goes on:
     strict-agent-loop supervise --state .codex-loop/tasks/parser/state.json
 10. More prompts to paste are in the skill. This one continues a task:
-    codex '$strict-agent-loop Go on with the task parser.'"""
+    codex '$strict-agent-loop Go on with the task parser.'
+`bydawn status`, `show`, `logs` and `why` say more about these tasks."""
 
 install_skill = skill_command("strict-agent-loop", "Fix the parser. Stop when pytest -q passes.")

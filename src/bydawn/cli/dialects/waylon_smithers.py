@@ -1,6 +1,7 @@
 """The command line of waylon-smithers, and what it prints."""
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import Next, Status
 from bydawn.dialects.waylon_smithers import DIALECT, arguments, files, texts
-from bydawn.dialects.waylon_smithers.arguments import APPROVALS, MODES, NAME, SANDBOXES, Words
-from bydawn.operations import first_files
+from bydawn.dialects.waylon_smithers.arguments import APPROVALS, MODES, NAME, SANDBOXES, Changes, Words
+from bydawn.operations import changing, first_files, steer
 from bydawn.operations.amounts import plural
 from bydawn.operations.dialects import begin, end, loops
 from bydawn.operations.first_files import Fate
@@ -79,7 +80,9 @@ Commands
 \b
 Exit codes
   0 completed  2 wrong usage  3 blocked  4 cap reached  5 HARD STOP
-  7 Codex failed  8 already running  130 interrupted or canceled"""
+  7 Codex failed  8 already running  130 interrupted or canceled
+
+`bydawn status`, `show`, `logs` and `why` say more about these loops."""
 
 
 @command(name=NAME, epilog=_EPILOG, context_settings=HELP)
@@ -177,8 +180,24 @@ def _refuse_outside_git(workspace: Path, *, allowed: bool) -> None:
 @_which
 @_cd
 @option("--max-iterations", "cap", metavar="N", type=int, help="A new cap.")
+@option("--completion-promise", metavar="TEXT", help="Another promise.")
+@_choice("--promise-mode", MODES, help="Another way to say it.")
+@option("--model", metavar="MODEL", help="Another model.")
+@_choice("--sandbox", SANDBOXES, help="What Codex may do from now on.")
+@option("--full-auto", is_flag=True, help="Let Codex edit files here from now on.")
+@option("--note", metavar="TEXT", help="An answer, or what to do differently; it goes into the next prompt.")
+@option("--accept", is_flag=True, help="Keep protected files, and lines of the list, as Codex has changed them.")
 @click.pass_obj
-def resume(tether: Tether | None, name: str | None, workspace: Path, cap: int | None) -> int:
+def resume(
+    tether: Tether | None,
+    /,
+    name: str | None,
+    workspace: Path,
+    cap: int | None,
+    note: str | None,
+    accept: bool,
+    **given: Any,
+) -> int:
     """Go on with a loop: same session, next iteration"""
 
     def raising(limits: Limits) -> Limits:
@@ -186,12 +205,26 @@ def resume(tether: Tether | None, name: str | None, workspace: Path, cap: int | 
 
     if cap is not None:
         arguments.checked_cap(cap)
+    for key, value in (("completion-promise", given["completion_promise"]), ("model", given["model"]), ("note", note)):
+        arguments.refuse_blank(f"--{key}", value)
     standing = find(name, workspace)
     _refuse_to_resume(standing, cap)
-    return running.resume(DIALECT, begin.plan_resume(standing), tether, raising)
+    planned = begin.plan_resume(standing, accept=accept)
+    if any(given.values()):
+        loop = arguments.changed(planned.loop, Changes(**given))
+        changing.change(standing, loop)
+    if note:
+        steer.tell(standing, note)
+    if note or any(given.values()):
+        planned = begin.plan_resume(find(standing.loop.id, workspace), accept=accept)
+    return running.resume(DIALECT, planned, tether, raising)
 
 
 def _refuse_to_resume(standing: Standing, cap: int | None) -> None:
+    there, name = elsewhere(Path(standing.loop.workspace)), standing.loop.id
+    if standing.alive:
+        hint = f"`{NAME} status --loop-id {name}{there}` says how it stands; `cancel` instead of `status` ends it"
+        raise UserError(f"the loop {name} is running already", hint=hint, exit_code=8)
     if standing.finished:
         hint = f'start another: {NAME} "…"{elsewhere(Path(standing.loop.workspace))}'
         raise UserError(f"the loop {standing.loop.id} is completed; there is nothing to go on with", hint=hint)
@@ -211,10 +244,10 @@ def _refuse_to_resume(standing: Standing, cap: int | None) -> None:
 @_cd
 @_as_json
 def status(name: str | None, workspace: Path, as_json: bool) -> int:
-    """How a loop stands"""
+    """How a loop stands: as its state file says it, in words on a terminal"""
     standing = find(name, workspace)
     state = state_of(standing)
-    _emit(state) if as_json else _show(state, standing, workspace)
+    _emit(state) if as_json or not sys.stdout.isatty() else _show(state, standing, workspace)
     return 0
 
 
@@ -268,7 +301,7 @@ def list_(workspace: Path, as_json: bool) -> int:
     """All loops of this folder"""
     rows = {each.loop.id: state_of(each) for each in loops.in_workspace(DIALECT, workspace)}
     if as_json:
-        _emit({"loops": [*rows.values()]})
+        _emit([*rows.values()])
         return 0
     if not rows:
         click.echo(f"  No loops in {plain(str(workspace))}.")
@@ -346,7 +379,7 @@ def install_helpers(workspace: Path, force: bool) -> int:
 # -- all of them -------------------------------------------------------------------------------------------------------
 
 
-def _emit(data: Mapping[str, Any]) -> None:
+def _emit(data: Mapping[str, Any] | list[Mapping[str, Any]]) -> None:
     """In the other tool's own format, so without anything of ours around it."""
     click.echo(files.as_json(data), nl=False)
 

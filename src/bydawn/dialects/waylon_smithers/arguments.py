@@ -4,9 +4,10 @@ import posixpath
 import re
 
 import msgspec
+from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
-from bydawn.core.loop import TASK_COMPLETE
+from bydawn.core.loop import TASK_COMPLETE, Loop, Mode, Sandbox
 from bydawn.dialects.seam import Place, Start
 from bydawn.dialects.waylon_smithers import texts
 
@@ -91,6 +92,37 @@ def start(words: Words, place: Place) -> Start:
     )
 
 
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person types to go on with a loop in another way."""
+
+    completion_promise: str | None = None
+    promise_mode: str | None = None
+    model: str | None = None
+    sandbox: str | None = None
+    full_auto: bool = False
+
+
+def changed(loop: Loop, given: Changes) -> Loop:
+    """The same loop; Codex is told the new promise with the next message, and gets its sandbox with each."""
+    assert loop.dialect and loop.promise  # noqa: S101 - a loop of this dialect
+    _refuse_flags({"model": given.model})
+    text, kept = given.completion_promise or loop.promise.text, loop.dialect.words
+    mode = Mode(given.promise_mode) if given.promise_mode else loop.promise.mode
+    shown = "plain" if mode is Mode.LINE else mode.value
+    _refuse_odd_promise(shown, text)
+    if sandbox := given.sandbox or ("workspace-write" if given.full_auto else ""):
+        kept = kept | {"sandbox": sandbox} | ({"approval": "never"} if given.full_auto else {})
+    return replace(
+        loop,
+        model=given.model or loop.model,
+        sandbox=Sandbox(SANDBOXES[sandbox]) if sandbox else loop.sandbox,
+        promise=replace(loop.promise, text=text, mode=mode),
+        template=texts.template(shown, text, loop.checkpoint.token if loop.checkpoint else ""),
+        follow_up=texts.follow_up(shown, text),
+        dialect=replace(loop.dialect, words=kept),
+    )
+
+
 def _settings(words: Words, sandbox: str, todo: str) -> dict[str, tuple[str, ...]]:
     settings = {
         **PRESET,
@@ -116,6 +148,8 @@ def _flag(key: str) -> str:
 def _paths(words: Words, place: Place) -> dict[str, str]:
     """The files that have a place of their own; where they lead is looked at before the loop starts."""
     paths = {key: _from_workspace(path, place) for key in _PATHS if (path := getattr(words, key))}
+    if not (events := paths.get("jsonl_events", ".jsonl")).endswith(("/", ".jsonl")):
+        paths["jsonl_events"] = f"{events}/"
     for key in ("state_file", "summary_json"):
         if paths.get(key, "").endswith("/"):
             raise UserError(f"{_flag(key)} {paths[key]} is a folder", cause="a file is meant", hint="give a path in it")
@@ -135,12 +169,16 @@ def _list(path: str, place: Place) -> str:
 
 
 def _refuse_blanks(words: Words) -> None:
-    for key in ("model", "profile"):
-        if (getattr(words, key) or "").startswith("-"):
-            cause = "it would be an option of Codex's"
-            raise UserError(f"{_flag(key)} {getattr(words, key)!r} is not a name", cause=cause, hint=_flag(key))
+    _refuse_flags({"model": words.model, "profile": words.profile})
     for key in ("model", "profile", "todo_file", "hard_stop_token", "loop_id", *_PATHS):
         refuse_blank(_flag(key), getattr(words, key))
+
+
+def _refuse_flags(names: dict[str, str | None]) -> None:
+    for key, value in names.items():
+        if (value or "").startswith("-"):
+            cause = "it would be an option of Codex's"
+            raise UserError(f"{_flag(key)} {value!r} is not a name", cause=cause, hint=_flag(key))
 
 
 def refuse_blank(flag: str, value: str | None) -> None:

@@ -1,6 +1,6 @@
 """The files of waylon-smithers: state, last messages, events and the summary, each made from facts alone."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -211,5 +211,5 @@ def _moment(at: datetime | None) -> str | None:
     return at.isoformat(timespec="seconds") if at else None
 
 
-def as_json(data: Mapping[str, Any]) -> str:
+def as_json(data: object) -> str:
     return msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n"

@@ -69,12 +69,10 @@ class _Commands:
 
     def __init__(self, loop: Loop, folder: str) -> None:
         where = shlex.quote(loop.workspace) if folder != loop.workspace else ""
-        ours, others = (f" {flag} {where}" if where else "" for flag in ("--cd", "-C"))
+        ours, gits = (f" {flag} {where}" if where else "" for flag in ("--cd", "-C"))
         self.resume = f"waylon-smithers resume --loop-id {loop.id}{ours}"
         self.status = f"waylon-smithers status --loop-id {loop.id}{ours}"
-        self.tell = f'bydawn tell {loop.id} "…"{others}'
-        self.accept = f"bydawn resume {loop.id} --accept{others}"
-        self.changes = f"git{others} status"  # a diff would not show what is new
+        self.changes = f"git{gits} status"  # a diff would not show what is new
 
 
 def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:
@@ -83,16 +81,14 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     look = Next(paste.status, "how it stands, and where the last message is")
     outside_git = loop.dialect is not None and "outside_git" in loop.dialect.words
     changed = [] if outside_git else [Next(paste.changes, "what was changed and is not committed")]
-    read_only = [
-        Next("", "Codex could not edit anything: the sandbox is read-only by default"),
-        Next("", "start it again with --full-auto (it may edit here) or --sandbox workspace-write"),
-    ]
+    edit = Next(f"{paste.resume} --full-auto", "let Codex edit files here: the sandbox is read-only by default")
     may_only_read = loop.sandbox is Sandbox.READ_ONLY
     if stopped.decided.rule == Rule.ROUNDS:
         cap = limits_of(loop, state).rounds
         higher = f"{paste.resume} --max-iterations {cap + max(10, cap)}"
         if may_only_read and state.rounds_without_progress:
-            return [*read_only, Next(higher, "or, if reading is all that it needs, go on with a higher cap")]
+            edit = Next(f"{higher} --full-auto", edit.why)
+            return [edit, Next(higher, "or, if reading is all that it needs, go on with a higher cap")]
         return [
             Next(higher, "go on with a higher cap"),
             Next("", "or make the prompt smaller or clearer, or add tests that say when it is done"),
@@ -102,27 +98,31 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     if stopped.end is End.CHECKPOINT:
         return [look, Next(paste.resume, "you have looked: go on past the HARD STOP")]
     if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE, Rule.CHANGED_TESTS):
-        keep = [Next(paste.accept, "or keep it so")] if stopped.can_be_accepted else []
+        keep = [Next(f"{paste.resume} --accept", "or keep it so")] if stopped.can_be_accepted else []
         return [*changed, Next(paste.resume, "when you have put it back"), *keep]
     if stopped.end is End.BLOCKED and may_only_read:
-        return [*read_only, look]
+        return [edit, look]
     table: dict[End, list[Next]] = {
-        End.BLOCKED: [Next(paste.tell, "say what to do differently"), Next(paste.resume, "then go on"), look],
+        End.BLOCKED: [
+            Next(f'{paste.resume} --note "…"', "answer it, or say what to do differently"),
+            Next(paste.resume, "or go on as it is"),
+            look,
+        ],
         End.FAILED: [Next(paste.resume, "when Codex works again"), look],
         End.STOPPED: [Next(paste.resume, "go on after all")],
     }
     return table.get(stopped.end, [Next(paste.resume, "go on, in the same session")])
 
 
-# Their reasons count rounds, and quote no one.
-_COUNTING = (Rule.ROUNDS, Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.CHECK_FAILURES)
+# Their reasons count rounds, before they quote anyone.
+_COUNTING = (*(Rule.ROUNDS, Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.CHECK_FAILURES), Rule.COMMANDS_FAILED)
 
 
 def reason(stopped: LoopStopped) -> str:
     """Why the loop stopped, in this tool's words."""
     if stopped.decided.rule not in _COUNTING:
         return stopped.reason
-    return re.sub(r"\bround(s?)\b", r"iteration\1", stopped.reason)
+    return re.sub(r"\bround(s?)\b", r"iteration\1", stopped.reason, count=1)
 
 
 _SKILL = """\

@@ -174,8 +174,8 @@ def in_git(workspace: Path) -> bool:
     return Git(folder=workspace, seconds=20).answer("rev-parse", "--is-inside-work-tree") is not None
 
 
-def plan_resume(standing: Standing, *, by_hand: bool = False) -> Plan:
+def plan_resume(standing: Standing, *, by_hand: bool = False, accept: bool = False) -> Plan:
     """Go on. A person who resumes at a checkpoint has looked. `by_hand`: no round is started."""
     stopped = standing.state.stopped
     approves = stopped is not None and stopped.end is End.CHECKPOINT and resume.due(standing) is not None
-    return resume.plan(standing, settings.secrets(), approve=approves, by_hand=by_hand)
+    return resume.plan(standing, settings.secrets(), approve=approves, accept=accept, by_hand=by_hand)

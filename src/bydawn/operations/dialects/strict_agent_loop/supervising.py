@@ -6,6 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
+from bydawn.dialects.strict_agent_loop import address_of
 from bydawn.dialects.strict_agent_loop.contract import UNATTENDED, contract_of
 from bydawn.dialects.strict_agent_loop.paths import NAME
 from bydawn.operations import steer
@@ -15,6 +16,7 @@ from bydawn.operations.dialects.strict_agent_loop.creating import Trust
 from bydawn.operations.dialects.strict_agent_loop.tasks import Task
 from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import refuse_inside_a_round
+from bydawn.store import lock
 
 _WRONG_MODE = 1
 _UNCHECKED = "it has no stop check, so it ends when a stop is recorded, and nothing verifies that"
@@ -46,7 +48,9 @@ def plan(task: Task, given: Mapping[str, Any], note: str | None, trust: Trust) -
         )
     stopping.refuse_unconfirmed(task)
     if standing.alive:
-        return begin.plan_resume(standing)  # which is refused, with the owner's name
+        hint = f"`{NAME} report-status {address_of(standing.loop)}` says how it stands; Ctrl-C ends it where it runs"
+        cause = f"{lock.owner(standing.folder.lock) or 'a process'} is running it"
+        raise UserError(f"{task.id} is supervised already", cause=cause, hint=hint, exit_code=8)
     fields = {key: value for key, value in given.items() if value is not None}
     most = fields.pop("max_iterations", None)
     if fields:
