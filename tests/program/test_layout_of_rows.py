@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bydawn.cli.live_block import Running, live_block
 from bydawn.cli.rows import Layout, used_columns
@@ -89,6 +90,12 @@ def test_the_live_block_says_how_far_what_now_and_what_was_used() -> None:
     assert "2 of 5 tasks   round 2, 2 m 14   too early to tell how long" in first
     assert now.startswith(f"  now    {TITLE} · ") and now.endswith("… · last output 4 s ago")
     assert usage == "  usage  412 k tokens · $0.61 of $8.00"
+
+
+def test_the_live_block_speaks_of_iterations_where_the_tool_does() -> None:
+    state = replace(STATE, recent_seconds=(1.0, 2.0, 9.0))
+    text = "\n".join(live_block(limited(LISTED), state, 120, Counting(unit="iteration", number=2), RUNS))
+    assert ("iteration 2, 2 m 14" in text, "median iteration 2 s" in text, "round" in text) == (True, True, False)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from driving import Home, Said, said, tree_of, wait_for
+from driving import Home, Said, kill_both, said, tree_of, wait_for
 from program.hailstone import NUMBERS, STEPS
 from program.strict import CHECK, DONE, LINES, SCRIPTS, STEP, Json, Strict
 from program.terminal_driver import answered
@@ -482,6 +482,31 @@ def test_a_person_at_a_terminal_is_asked_about_stop_commands_that_came_with_the_
     for answer, code, shown in (("n\n", 2, "no one has agreed"), ("y\n", 0, '"success": true')):
         asked = answered(strict.home, answer, *words, command="strict-agent-loop")
         assert (asked.code, "test -f done.txt" in asked.text, shown in asked.text) == (code, True, True), asked
+
+
+def test_no_other_programs_name_is_on_its_screens(strict: Strict) -> None:
+    """S-004: what it says and offers is its own, but for the one line of its help."""
+    told = [strict("--help"), strict("supervise", "--help"), strict("--version"), strict("list-tasks")]
+    told += [strict("show-task", "--task-id", "x"), strict.here("supervise")]
+    strict.plays({"wait_for": "../gate"})
+    strict.init("--stop-command", "test -f done.txt", "--max-iterations", "2")
+    first = strict.supervise("--heartbeat-seconds", "0.1")
+    wait_for(lambda: strict.prompts)
+    told += [said(strict.supervise()), strict(*strict.new("--force"))]
+    kill_both(first.pid)
+    told += [said(first), strict("list-tasks")]
+    turns = (strict.round(1, "--status", "blocked", "--stop-reason", "no key"), strict.round(1), {"exit": 3})
+    for turn in (*turns, {"write": {"done.txt": ""}, "reply": "Done."}):
+        strict.plays(turn)
+        told.append(said(strict.supervise("--prompt-note", "go on", "--max-cycles", "1", "--max-iterations", "9")))
+    assert [each.code for each in told[-4:]] == [2, 2, 2, 0], told[-4:]
+    told += [said(strict.supervise()), strict.records("--status", "failed"), strict.here("report-status")]
+    texts = [*(each.out + each.err for each in told), *(prompt for prompt in strict.prompts)]
+    texts += [path.read_text() for name in ("*.txt", "*.md", "rounds/*") for path in strict.folder.glob(name)]
+    texts += [event["message"] for event in strict.events()]
+    shown = "\n".join(texts).replace("`bydawn status`, `show`, `logs` and `why` say more about these tasks.", "", 1)
+    shown = re.sub(r"\S*/\S*", "", shown)  # paths
+    assert re.findall(r"(?i).*bydawn.*", shown) == []
 
 
 # -- in company --------------------------------------------------------------------------------------------------------
