@@ -329,7 +329,7 @@ def test_the_basic_example_may_only_read_and_says_what_would_help(smithers: Smit
     model.play([TICKS, PATCHES, Answer(text="## BLOCKED\n\nI cannot write here.\n")])
     ended = smithers.paste(BASIC)
     assert ended.code == 3
-    assert "start it again with --full-auto" in ended.out
+    assert "--full-auto" in ended.out
     state = smithers.state(smithers.only_loop)
     assert (state["status"], state["iteration"]) == ("blocked", 1)
     assert (state["codex"]["sandbox"], state["codex"]["approval"]) == ("read-only", "on-request")
