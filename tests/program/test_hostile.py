@@ -17,7 +17,8 @@ import pytest
 
 from bydawn.cli.program import MODULES as COMMANDS
 from bydawn.cli.program import bydawn
-from driving import ME, Home, Said, Step, a_repository
+from driving import DONE, ME, Home, Said, Step, a_repository, tree_of
+from program.strict_codex import install
 from program.terminal_driver import Terminal, answered
 
 ROOT = Path(__file__).parents[2]
@@ -422,6 +423,82 @@ def test_the_canaries_can_sing(cage: Cage) -> None:
     wanted |= {"repo: diff.x.command", "repo: filter.x.process", "repo: hook pre-commit", "repo: hooksPath pre-commit"}
     wanted |= {"program git", "bin git", "import click", "import bydawn", ".env", "agent"}
     assert wanted - cage.songs == set()
+
+
+# -- commands that only look -------------------------------------------------------------------------------------------
+
+CONFIGS = {  # of the five tools; what they name would sing
+    ".codex/waylon-smithers/loops/old.json": '{{"loop_id": "old", "prompt": "x", "status": "running"}}',
+    ".codex-autorunner/config.yml": "version: 1\ncodex:\n  binary: {song}\n  args: [exec]\ngit:\n  auto_commit: true\n",
+    ".rloop.yaml": "claude:\n  flags: ['--settings={song}']\n  env: {{PATH: {repo}/bin}}\n",
+    "codex-loop.yaml": "version: 1\nproject: {{name: shop}}\ngoal: {{summary: x, done_when: [y]}}\n"
+    "verification: {{commands: ['{song}']}}\n"
+    "hooks: {{pre_iteration: ['{song}'], post_init: ['{song}']}}\n",
+    "bydawn.toml": 'agent = "cmd:{song}"\ncheck = ["{song}"]\nprompt = "x"\npre_round = ["{song}"]\n',
+}
+LOOKS = """
+    bydawn: status | status --all | status --json | status night | show repo | show repo --json | show night
+    | why repo | why night --json | logs repo | events repo | events night --json | health | metrics | tasks list repo
+    | tasks list night | clean | clean --worktrees | clean night --worktrees | config show
+    | config show --origin | config check | config path | config get check | config schema | doctor | doctor --json
+    | trust --list | agents list | version | service status | run x --dry-run | run x --dry-run --commit on --new
+    | run x --dry-run --commit require --new | run x --dry-run --worktree --new | run x --dry-run --worktree=other --new
+    | run x --dry-run --no-project --new -k true --commit on | as waylon-smithers list
+    waylon-smithers: list | list --json | status --loop-id old | --help
+    codex-autorunner: doctor | doctor --json | status | log
+    rloop: status | status --json | config list | config get defaults.model | backends | logs repo
+    codex-loop: doctor | status | status --summary | health | events | logs | sessions | snapshots | cleanup
+    strict-agent-loop: list-tasks | show-task --task-id old | check-stop --task-id old
+"""
+
+
+def looks() -> Iterator[tuple[str, list[str]]]:
+    """Programs and their words."""
+    for row in re.split(r"\n +(?=[a-z-]+:)", LOOKS.rstrip())[1:]:
+        program, _, calls = row.partition(":")
+        yield from ((program, call.split()) for call in calls.split("|"))
+
+
+def test_commands_that_only_look_run_nothing_of_an_untrusted_folder(home: Home) -> None:
+    """Also where git has to read a file to know whether it was changed."""
+    cage, change = Cage(home), [{"write": {"path": "new.txt", "text": "new\n"}}, DONE]
+    run_git(home.repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(home.repo), "below")
+    run_git(home.repo, "commit", "-qam", "a submodule")
+    assert home.run(home.rounds(change), "-k", "true", "--worktree", "--name", "night").code == 0
+    assert home.run(home.rounds(change), "-k", "true", "--new").code == 0
+    work = Path(home.status("night")["worktree"]["path"])
+    stop = ["--global-stop-condition", "y", "--stop-command", str(cage.program(home.repo / "evil/stop", "stop"))]
+    task = ["--workspace-root", ".", "--task-id", "old", "--goal", "x", *stop]
+    theirs = str(home.root / "theirs")
+    assert home.bydawn("init-state", *task, command="strict-agent-loop", XDG_STATE_HOME=theirs).code == 0
+    for name, text in CONFIGS.items():
+        song = cage.program(home.repo / "evil" / name.replace("/", "-"), name)
+        (home.repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (home.repo / name).write_text(text.format(song=song, repo=home.repo))
+    (home.repo / "tasks").mkdir()
+    (home.repo / "tasks/001-one.md").write_text("# One\n")
+    install(home.root / "bin", [{"reply": "done"}])
+    home.env["PATH"] = f".:{home.repo}/bin:{home.root}/bin:{home.env['PATH']}"
+    cage.plant_git(home.repo, "repo")
+    cage.plant_programs()
+    with (home.repo / ".git/modules/below/config").open("a") as config:
+        config.write(_as_config({"core.fsmonitor": str(cage.program(home.repo / ".git/fs", "below: core.fsmonitor"))}))
+    (work / ".gitattributes").write_text("* filter=x diff=x\n")
+    assert len(cage.planted) > 20
+    assert len([*looks()]) >= 60
+    before, touched = tree_of(home.repo), dict[str, set[str]]()
+    for program, words in looks():
+        for path in (home.repo / "README.md", home.repo / "new.txt", home.repo / "below/README.md", work / "README.md"):
+            path.touch()  # the same size at another time: only its content tells
+        said = home.bydawn(*words, command=program, seconds=LIMIT)
+        assert "Traceback" not in said.err, (program, words, said)
+        touched |= {" ".join((program, *words)): cage.songs} if cage.songs else {}
+        cage.hush()
+    assert touched == {}
+    assert tree_of(home.repo) == before
+    for folder in (home.repo, home.repo / "below"):
+        subprocess.run(["git", "status"], cwd=folder, capture_output=True)
+    assert {"repo: core.fsmonitor", "repo: filter.x.process", "below: core.fsmonitor"} <= cage.songs  # it would sing
 
 
 # -- the enemy's git on the PATH ---------------------------------------------------------------------------------------

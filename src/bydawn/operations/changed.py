@@ -71,8 +71,8 @@ def changed(standing: Standing) -> Changed | None:
 def _uncommitted(workspace: Path, paths: list[str]) -> list[str] | None:
     """What the person's own git says of each path that is not committed as it is; None without a repository."""
     git = Git(folder=workspace, seconds=_SECONDS, places={"GIT_LITERAL_PATHSPECS": "1"})
-    found = git.answer(
-        *("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--"),
+    found = git.without_filters().answer(
+        *("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=all", "--"),
         *(paths if len(paths) <= _NAMED else ["."]),
     )
     return None if found is None else [row[:2] for row in found.split("\0")[:-1]][: len(paths)]

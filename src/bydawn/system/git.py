@@ -100,6 +100,18 @@ class Git(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         except GitFailed:
             return None
 
+    def without_filters(self) -> "Git":
+        """The same, and the repository's own filters are off: a mere look at a file can start one.
+
+        No switch turns them all off, so each setting is replaced by the person's own, or emptied.
+        """
+        found = self.answer("config", "-z", "--show-scope", "--get-regexp", r"^filter\.") or ""
+        words = found.split("\0")
+        rows = [(scope, *row.partition("\n")[::2]) for scope, row in zip(words[::2], words[1::2], strict=False)]
+        theirs = {key: value for scope, key, value in rows if scope in ("system", "global")}
+        own = {key: theirs.get(key, "") for scope, key, _ in rows if scope in ("local", "worktree")}
+        return msgspec.structs.replace(self, config=self.config | own)
+
     def _start(self, arguments: Sequence[str], stdin: int) -> "subprocess.Popen[bytes]":
         try:
             return subprocess.Popen(

@@ -137,7 +137,8 @@ def lacks(tree: Worktree, commit: str) -> bool:
 def is_dirty(tree: Worktree) -> bool:
     """Is there anything in it that no commit has?"""
     git = Git(folder=Path(tree.path), seconds=SECONDS, deaf=False, trusting=True)
-    return bool(git.run("status", "--porcelain", "-z", "--untracked-files=normal"))
+    look = ("status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")
+    return bool(git.without_filters().run(*look))
 
 
 # -- files that git does not have --------------------------------------------------------------------------------------

@@ -66,9 +66,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         top, directory, common, prefix = found.split("\n")[:4]
         return cls(git=git, top=top, directory=Path(directory), common=Path(common), prefix=prefix)
 
-    def status(self) -> "tuple[dict[bytes, bytes], bytes]":
+    def status(self, *, trusting: bool = False) -> "tuple[dict[bytes, bytes], bytes]":
         """What is not committed as it is, each path with its letter, and the branch."""
-        rows = self.git.run("status", *STATUS, "--", ".").split(b"\0")[:-1]
+        git = self.git if trusting else self.git.without_filters()
+        rows = git.run("status", *STATUS, "--", ".").split(b"\0")[:-1]
         paths = {row.split(b" ", FIELDS_BEFORE_PATH[row[:2]])[-1]: row[:1] for row in rows if row[:2] != b"# "}
         return paths, next((row.removeprefix(b"# branch.head ") for row in rows if b" branch.head " in row), b"")
 
@@ -120,7 +121,7 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Without this list nothing of the round is committed, so it may fail."""
         with suppress(UserError, OSError):
             if not self.loop.worktree and not self._distrusted():  # everything in a worktree is committed
-                theirs = self._place.status()[0].keys() - self._sorted(spans, tree)[1]
+                theirs = self._place.status(trusting=True)[0].keys() - self._sorted(spans, tree)[1]
                 write_private(f"{self.folder(round_)}/{DIRTY}", b"\0".join(theirs))
 
     def commit(
@@ -129,7 +130,7 @@ class GitCommits(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         self._release()
         if why := self._distrusted():  # even a look at the files could run a filter
             return CommitEnded(round=round_, failure=why, needs_person=True)
-        status, branch = self._place.status()
+        status, branch = self._place.status(trusting=True)
         theirs, ours = self._sorted(spans, tree) if not self.loop.worktree else (set[bytes](), {*status})
         wanted = sorted(ours & status.keys())
         secrets = [path for path in wanted if self._holds_secret(path)]

@@ -45,11 +45,7 @@ def fingerprint(git: Git, root: Path, nested: list[bytes]) -> str:
 
 
 def _status(git: Git) -> list[bytes]:
-    # Its filters are programs that it names itself. No switch turns them all off, so each is emptied by name.
-    filters = git.answer("config", "-z", "--name-only", "--get-regexp", r"^filter\.") or ""
-    silenced = dict.fromkeys(filters.split("\0")[:-1], "")
-    git = msgspec.structs.replace(git, config=git.config | silenced)
-    status = git.answer("status", "--porcelain=v2", "-z", "--branch", *STATUS)
+    status = git.without_filters().answer("status", "--porcelain=v2", "-z", "--branch", *STATUS)
     return [b"unreadable"] if status is None else [part for part in os.fsencode(status).split(b"\0") if part]
 
 

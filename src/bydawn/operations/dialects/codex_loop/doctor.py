@@ -163,7 +163,8 @@ def _branch(at: _Project) -> Rows:
     yield "checked", f"git repository: {f'on branch {branch}' if branch else 'no branch is checked out'}"
     if not branch:
         yield "warnings", "no branch is checked out (detached HEAD): check one out before you merge the work"
-    if at.execution.worktree.enabled and git.answer("status", "--porcelain", "--untracked-files=no"):
+    look = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
+    if at.execution.worktree.enabled and git.without_filters().answer(*look):
         yield "warnings", "some changes are not committed: the worktree starts from the last commit, without them"
 
 
