@@ -127,11 +127,24 @@ def test_a_round_after_a_repair_does_not_take_an_old_reply_for_its_own(home: Hom
     assert [ended["round"] for ended in home.rounds_ended()] == [2], "the number of a round is never used again"
 
 
-def test_doctor_reads_every_line_even_those_that_the_snapshot_covers(loop: Home) -> None:
-    (loop.folder() / "ledger.jsonl").write_bytes(b"".join(garbage(lines_of(loop), 3)))
+@pytest.mark.parametrize("damage", [zeros, a_flipped_bit])
+def test_a_line_that_the_snapshot_covers_is_verified_by_doctor_and_by_who_goes_on(loop: Home, damage: Mutation) -> None:
+    (loop.folder() / "ledger.jsonl").write_bytes(bad := b"".join(damage(lines_of(loop), 3)))
     found = loop.bydawn("doctor")
     assert found.code == 1
     assert "damaged at line 4" in found.out
+    assert loop.status()["state"] == "limit"  # who only looks reads the end
+    refused(loop, "resume", "--plain", line=4)
+    refused(loop, "tell", "repo", "go on", line=4)
+    assert (loop.folder() / "ledger.jsonl").read_bytes() == bad
+
+
+def test_doctor_does_not_call_a_ledger_intact_whose_last_record_was_cut_off(loop: Home) -> None:
+    (loop.folder() / "ledger.jsonl").write_bytes(b"".join(lines_of(loop))[:-10])
+    found = loop.bydawn("doctor")
+    assert found.code == 1
+    assert "cut off" in found.out
+    assert "intact" not in found.out
 
 
 def test_no_flipped_bit_anywhere_makes_another_fact_of_a_fact(loop: Home) -> None:

@@ -26,7 +26,7 @@ from bydawn.operations.views import hanging
 from bydawn.process import awake, box
 from bydawn.store import lock, watches
 from bydawn.store.folder import LoopFolder
-from bydawn.store.ledger import Damaged, Future, LoopLedger, read, records
+from bydawn.store.ledger import Damaged, Future, LoopLedger, read, records, torn_bytes
 from bydawn.store.registry import Registry, Standing
 from bydawn.store.rounds import Rounds
 from bydawn.system.git import program
@@ -190,6 +190,9 @@ def _ledger(standing: Standing) -> Finding:
     if standing.left:
         hint = f"end it: `bydawn stop {standing.reference}`"
         return Finding(name=name, ok=False, detail=f"{standing.status}; {left_words(standing.left)}", hint=hint)
+    if not standing.alive and (torn := torn_bytes(standing.folder)):
+        detail, hint = f"its last record was cut off ({torn} bytes)", "harmless: the next start moves these bytes aside"
+        return Finding(name=name, ok=False, detail=f"{standing.status}; {detail}", hint=hint)
     return Finding(name=name, ok=True, detail=f"{standing.status}; all {state.seq} records are intact")
 
 
