@@ -6,6 +6,8 @@ import pwd
 import signal
 import subprocess
 
+import pytest
+
 from driving import DONE, HANG, OK, Home, said, wait_for, worker_of
 
 
@@ -222,6 +224,26 @@ def test_all_means_what_runs_or_has_crashed_from_any_folder(home: Home) -> None:
     assert states == {"alive": "paused", "crashed": "paused", "limited": "limit"}
     assert home.bydawn("stop", "--all").out == "  No loop is running.\n"
     assert home.bydawn("stop", "--all", "alive").code == 2
+
+
+@pytest.mark.parametrize("disguise", ["", "env -u BYDAWN_COOKIE", "env TMPDIR=/ BYDAWN_COOKIE=x"])
+def test_an_agent_ends_neither_its_own_loop_nor_one_that_a_person_started(home: Home, disguise: str) -> None:
+    """But a loop that a test of its began in the temporary folder of the round."""
+    home.run(home.rounds([OK]), "--once", "--name", "limited")
+    [other] = running(home, "other")
+    own = home.root / "tmp/state"
+    assert home.run(home.rounds([OK]), "--once", "--name", "test", "--state-dir", str(own)).code == 4
+    tries = ["stop other", "pause other --now", "stop mine", "pause mine", "stop limited", "dismiss limited"]
+    script = "".join(f"{disguise} bydawn {words} > said 2>&1 || echo $? $(cat said) >> no\n" for words in tries)
+    script += f"{disguise} bydawn stop test --state-dir {own} && {disguise} bydawn dismiss test --state-dir {own}"
+    agent = home.rounds([{"run": ["sh", "-c", f"{script} > test 2>&1"]}, DONE])
+    assert home.run(agent, "--name", "mine").code == 0
+    said_no = (home.repo / "no").read_text().splitlines()
+    assert [line[:30] for line in said_no] == ["2 error: agents may not do thi"] * len(tries)
+    assert [home.status(name)["state"] for name in ("other", "limited")] == ["running", "limit"]
+    assert "test is no longer listed" in (home.repo / "test").read_text()
+    home.bydawn("stop", "other")
+    assert said(other).code == 130
 
 
 def test_an_agent_cannot_stop_all_loops(home: Home) -> None:

@@ -1,6 +1,7 @@
 """What must hold before a command does anything: who asks, in which folder, who has the lock."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from bydawn.core.errors import UserError
@@ -11,21 +12,43 @@ from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Standing, reference
 from bydawn.system import kernel
 
+_TEMPORARY = "/tmp"  # noqa: S108 - where nothing else is said
+
 
 def is_inside_a_round() -> bool:
     """Was this command started by an agent or a hook of a loop, or by a process they left behind?"""
-    marked = (kernel.has_variable(pid, COOKIE) or kernel.is_worker(pid) for pid in kernel.ancestors())
-    return bool(os.environ.get(COOKIE)) or any(marked)
+    return any(True for _ in _around())
+
+
+def _around() -> Iterator[str]:
+    """The temporary folder of each process around this command that belongs to a round."""
+    if os.environ.get(COOKIE):
+        yield os.environ.get("TMPDIR") or _TEMPORARY
+    for pid in kernel.ancestors():
+        if kernel.variable(pid, COOKIE) is not None or kernel.is_worker(pid):
+            yield kernel.variable(pid, "TMPDIR") or _TEMPORARY
 
 
 def refuse_inside_a_round() -> None:
-    """An agent may look and leave notes; it may not start, resume or repair loops, nor trust or set anything."""
+    """An agent may look and leave notes; it may not start, resume, end or repair loops, nor trust or set anything."""
     if is_inside_a_round():
-        raise UserError(
-            "agents may not do this",
-            cause="this command was started from inside a round, or by a process that a round left behind",
-            hint="run it yourself, in your own terminal",
-        )
+        raise _not_for_agents()
+
+
+def refuse_to_end(folder: LoopFolder) -> None:
+    """The same for a loop that is to end, but one that belongs to a test: its state is in the round's own temporary
+    folder. What an agent calls so itself does not help it, since the first process of its round has been told, too."""
+    path = folder.path.resolve()
+    if not all(path.is_relative_to(os.path.realpath(temporary)) for temporary in _around()):
+        raise _not_for_agents()
+
+
+def _not_for_agents() -> UserError:
+    return UserError(
+        "agents may not do this",
+        cause="this command was started from inside a round, or by a process that a round left behind",
+        hint="run it yourself, in your own terminal",
+    )
 
 
 def refuse_by_hand(loop: Loop) -> None:

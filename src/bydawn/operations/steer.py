@@ -19,6 +19,7 @@ from bydawn.operations.preconditions import (
     is_inside_a_round,
     refuse_during_a_chat,
     refuse_inside_a_round,
+    refuse_to_end,
     take_lock,
     user,
 )
@@ -48,11 +49,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 def pause(standing: Standing, *, now: bool) -> Answer:
     """Pause after this round, or now; `resume` continues."""
+    refuse_to_end(standing.folder)
     return _ask(standing, AskPause(id=_new_id(), run="", by=user(), now=now))
 
 
 def stop(standing: Standing, *, now: bool) -> Answer:
     """End the loop now, or after this round."""
+    refuse_to_end(standing.folder)
     return _ask(standing, AskStop(id=_new_id(), run="", by=user(), now=now))
 
 
@@ -63,7 +66,7 @@ def give_up(standing: Standing, restart: Restart) -> Answer:
 
 def at_work(registry: Registry, cd: Path | None) -> list[Standing]:
     """Every loop that runs, or did until it crashed; of one folder if a person named it."""
-    refuse_inside_a_round()  # an agent may end its own loop, not those of others
+    refuse_inside_a_round()
     found = registry.here(cd) if cd else registry.everywhere()
     return [each for each in found if each.state.stopped is None and (each.alive or not each.trouble)]
 
@@ -79,7 +82,7 @@ def tell(standing: Standing, text: str) -> Answer:
 
 def dismiss(standing: Standing) -> None:
     """Take a loop that has ended out of the list; a new run brings it back."""
-    refuse_inside_a_round()
+    refuse_to_end(standing.folder)
     if standing.trouble:
         raise standing.trouble
     if standing.alive or standing.state.stopped is None:

@@ -261,9 +261,10 @@ def ancestors() -> list[int]:
     return found
 
 
-def has_variable(pid: int, name: str) -> bool:
-    """Was a process started with this variable in its environment?"""
-    return f"\0{name}=".encode() in b"\0" + _peek(f"{pid}/environ")
+def variable(pid: int, name: str) -> str | None:
+    """The value that a variable had when a process was started; None if it had none."""
+    rows = (row.partition(b"=") for row in _peek(f"{pid}/environ").split(b"\0"))
+    return next((os.fsdecode(value) for key, is_set, value in rows if is_set and key == name.encode()), None)
 
 
 def name_of(pid: int) -> str:
