@@ -1,5 +1,6 @@
 """Who may come in: names, tokens, codes, sessions, and where a request comes from (FAULTS T1–T6)."""
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -87,23 +88,12 @@ def test_tokens_are_apart() -> None:
     assert Tokens().role_of("") is None
 
 
-def test_guessing_is_slow_for_one_address_and_not_for_another() -> None:
+def test_guessing_is_answered_later_and_later(monkeypatch: pytest.MonkeyPatch) -> None:
     failures = Failures()
-    for _ in range(10):
-        failures.refuse("10.0.0.1")
-        failures.note("10.0.0.1")
-    failures.refuse("10.0.0.2")
-    with pytest.raises(Refused) as refused:
-        failures.refuse("10.0.0.1")
-    assert refused.value.status == 429
-    assert 0 < refused.value.wait <= 61
-
-
-def test_many_addresses_do_not_fill_the_memory() -> None:
-    failures = Failures()
-    for number in range(5000):
-        failures.note(f"address {number}")
-    assert len(failures._seen) == 1000
+    assert [failures.wait() for _ in range(12)] == [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5, 5]
+    later = time.monotonic() + 61
+    monkeypatch.setattr("time.monotonic", lambda: later)
+    assert failures.wait() == 0.5
 
 
 # -- codes and sessions ------------------------------------------------------------------------------------------------

@@ -1,9 +1,12 @@
 """The server as a program meets it: raw bytes, limits, slow clients, and how it ends (FAULTS T1, T4, T9, T10)."""
 
+import http.client
+import select
 import socket
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,7 +16,7 @@ from bydawn.web import server as servers
 from bydawn.web.auth import Tokens
 from bydawn.web.server import listening
 from operations.stories import home_of
-from web.serving import LOOK, STEER, Web, serving
+from web.serving import LOOK, STEER, Web, at_home, serving
 
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -91,21 +94,61 @@ def test_a_token_in_the_header_needs_no_name_of_the_list(everything: Web) -> Non
     assert everything.ask("GET", "/api/loops", headers=headers).status == 200
 
 
-def test_wrong_tokens_of_others_do_not_lock_out_the_right_one(tmp_path: Path) -> None:
-    with serving(tmp_path, "none") as web:
-        wrong = {web.get("/api/loops", token=f"wrong-{number}").status for number in range(12)}
-        assert wrong == {401, 429}
-        assert web.get("/api/loops").status == 200
-        code = web.code()
-        assert web.send("/login", "", {"code": code}).status == 303
-
-
-def test_a_token_that_could_be_guessed_has_to_wait_too(tmp_path: Path) -> None:
+def test_wrong_tokens_are_answered_later_and_keep_out_nobody_who_has_the_right_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with serving(tmp_path, "none", tokens=Tokens(steer="SECRET")) as web:
+        waits: list[float] = []
+
+        async def wait(seconds: float) -> None:
+            waits.append(seconds)
+
+        monkeypatch.setattr("bydawn.web.app.asyncio", SimpleNamespace(sleep=wait))
+        cookie = web.session()
+        wrong = [web.get("/api/loops", token=f"wrong-{number}").status for number in range(11)]
+        wrong += [web.send("/login", "", {"code": "wrong"}).status]
+        assert wrong == [401] * 12
+        assert waits[0] < waits[1] < waits[-1] == 5
         assert web.get("/api/loops", token="SECRET").status == 200  # noqa: S106 - as a document of rloop has it
-        for number in range(10):
-            web.get("/api/loops", token=f"wrong{number}")
-        assert web.get("/api/loops", token="SECRET").status == 429  # noqa: S106
+        assert web.page("/", cookie).status == 200
+        assert web.send("/login", "", {"code": web.code()}).status == 303
+        assert len([wait for wait in waits if wait]) == 12
+
+
+def test_connections_of_strangers_do_not_lock_out_who_is_signed_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "_STRANGERS", 20)
+    with serving(tmp_path, "none") as web, ExitStack() as stack:
+        cookie = web.session()
+        known = http.client.HTTPConnection("127.0.0.1", web.port, timeout=10)
+        stack.callback(known.close)
+        for _ in range(2):
+            silent = [stack.enter_context(socket.create_connection(("127.0.0.1", web.port))) for _ in range(19)]
+            known.request("GET", "/", headers={"cookie": cookie})  # on the connection it has …
+            answer = known.getresponse()
+            assert (answer.status, bool(answer.read())) == (200, True)
+            assert web.page("/", cookie).status == 200  # … and on a new one
+            assert web.send("/login", "", {"code": web.code()}).status == 303
+        assert select.select(silent[:1], [], [], 10)[0]  # the oldest have been let go
+
+
+def test_a_notice_is_shown_only_to_the_session_that_it_was_made_for(tmp_path: Path) -> None:
+    """Another port of the same name can set cookies for us."""
+    with at_home(tmp_path), serving(tmp_path, "blocked") as web:
+        cookie, forged = web.session(), "Your%20session%20has%20run%20out"
+        for told in (forged, f"{'0' * 32}.{forged}", f".{forged}"):
+            assert 'id="notice"' not in web.page("/", f"{cookie}; bydawn-told={told}").text
+            assert 'id="notice"' not in web.page("/login", f"bydawn-told={told}").text
+        fields = {
+            "text": "round half up",
+            "csrf": web.csrf(cookie),
+            "expect_seq": str(web.get("/api/loops/blocked").json["seq"]),
+        }
+        sent = web.send("/loops/blocked/tell", cookie, fields)
+        told = sent.headers["set-cookie"].partition(";")[0]
+        assert 'id="notice"' in web.page("/", f"{cookie}; {told}").text
+        assert 'id="notice"' not in web.page("/", f"{web.session()}; {told}").text
 
 
 # -- headers -----------------------------------------------------------------------------------------------------------

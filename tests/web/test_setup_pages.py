@@ -211,7 +211,7 @@ def test_what_is_accepted_is_named(loops: Loops) -> None:
     assert "There is nothing to accept" in drawn(question_page(loops, "complete", "accept", STEERS)).text
 
 
-STATUSES = (400, 401, 403, 404, 409, 413, 415, 418, 421, 429, 500, 503)
+STATUSES = (400, 401, 403, 404, 409, 413, 415, 418, 421, 500, 503)
 
 
 @pytest.mark.parametrize("status", STATUSES)

@@ -1,9 +1,11 @@
 """The application: every row of the table behind one gate, with one way to answer and one way to refuse."""
 
 import asyncio
+import hmac
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
+from hashlib import sha256
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, quote, unquote
@@ -48,7 +50,6 @@ _HEADERS = {
 _TOLD = "bydawn-told"  # the cookie with what the next page says, once
 _LONGEST_TOLD = 300  # characters; some take twelve in a cookie, which browsers drop above 4096
 _MOST_FIELDS = 20_000  # a list of tasks without scripts sends four for each box
-_WRONG = 0.5  # seconds that a wrong token or code has to wait for its answer
 _PING = 300  # seconds between comments in a stream; the hub sends signs of life itself, after it has looked
 _STUCK = 30  # seconds after which a reader that takes nothing is let go
 _CHECKED = 15.0  # seconds between two looks whether the session of a stream is still good
@@ -142,11 +143,8 @@ def _endpoint(site: Site, row: Route) -> Any:
             call = await _read(request, site, row, visitor)
             return await _answer(request, row, call, await _done(row, call))
         except Refused as refused:
-            if refused.guess:
-                await asyncio.sleep(_WRONG)
+            await asyncio.sleep(refused.wait)
             response = _refusal(refused.status, refused.error, visitor, is_page=is_page)
-            if refused.wait:
-                response.headers["retry-after"] = str(refused.wait)
             if refused.status == 401:
                 response.headers["www-authenticate"] = "Bearer"
             return response
@@ -232,7 +230,7 @@ async def _answer(request: Request, row: Route, call: Call, answer: Answer) -> R
         case Page():
             return await run_in_threadpool(_html, request, call.visitor, answer)
         case Sent():
-            return _sent(answer)
+            return _sent(answer, call.visitor)
         case Raw():
             saved = {
                 "content-disposition": f"attachment; filename*=UTF-8''{quote(answer.name, safe='')}",
@@ -270,8 +268,10 @@ def _html(
     notice: Notice | None = None,
     kept: Mapping[str, str] | None = None,
 ) -> Response:
-    told = unquote(request.cookies.get(_TOLD, ""))
-    notice = notice or (Notice(text=plain(told)) if told else None)
+    told = request.cookies.get(_TOLD, "")
+    said = told.partition(".")[2]
+    if visitor.csrf and hmac.compare_digest(told.encode(), _signed(said, visitor).encode()):
+        notice = notice or Notice(text=plain(unquote(said)))
     path = request.scope["raw_path"].decode("latin-1") + (f"?{request.url.query}" if request.url.query else "")
     text = whole(page, visitor, path=path if request.method != "POST" else "", notice=notice, kept=kept)
     response = Response(text, status_code=page.status, media_type="text/html")
@@ -280,10 +280,15 @@ def _html(
     return response
 
 
-def _sent(answer: Sent) -> Response:
+def _signed(said: str, visitor: Visitor) -> str:
+    """What a page says once: only to the session that it was said to. Other ports of this name can set cookies, too."""
+    return f"{hmac.new(visitor.csrf.encode(), said.encode(), sha256).hexdigest()[:32]}.{said}"
+
+
+def _sent(answer: Sent, visitor: Visitor) -> Response:
     response = RedirectResponse(answer.to, status_code=303)
-    if answer.told:
-        said = quote(answer.told[:_LONGEST_TOLD])
+    if answer.told and visitor.csrf:
+        said = _signed(quote(answer.told[:_LONGEST_TOLD]), visitor)
         response.set_cookie(_TOLD, said, max_age=20, path="/", httponly=True, samesite="strict")
     for name, value in answer.cookies.items():
         response.set_cookie(name, value, max_age=365 * 86_400, path="/", httponly=True, samesite="strict")

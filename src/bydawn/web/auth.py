@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "bydawn.localhost")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
 LONG_TOKEN = 16  # characters; no one guesses as many
-_FAILURES, _WINDOW = 10, 60.0  # wrong tokens and codes that one address may send within so many seconds
-_ADDRESSES = 1000  # whose failures are remembered
+_FAILURES, _WINDOW = 10, 60.0  # wrong tokens and codes that are counted, within so many seconds
+_STEP = 0.5  # seconds that each of them makes the answer to the next one later
 _READS = ("GET", "HEAD")
+KNOWN = "known"  # what to call once someone with a key is at the other end of a connection
 
 
 class Access(StrEnum):
@@ -39,14 +40,11 @@ class Access(StrEnum):
 class Refused(Exception):
     """A request that is not answered, and why."""
 
-    def __init__(
-        self, status: int, what: str, cause: str = "", hint: str = "", wait: int = 0, *, guess: bool = False
-    ) -> None:
+    def __init__(self, status: int, what: str, cause: str = "", hint: str = "", *, wait: float = 0) -> None:
         super().__init__(what)
         self.status = status
         self.error = UserError(what, cause=cause, hint=hint)
-        self.wait = wait  # seconds after which it may be tried again
-        self.guess = guess  # was it a wrong token or code?
+        self.wait = wait  # seconds before it is said
 
 
 class Names(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,26 +123,19 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failures:
-    """Wrong tokens and codes, by address: guessing has to be slow."""
+    """Wrong tokens and codes: each is answered later than the one before, whoever sends it. A right one never has to
+    wait, or anyone could lock out everyone."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, deque[float]] = {}
+        self._times: deque[float] = deque(maxlen=_FAILURES)
 
-    def refuse(self, address: str) -> None:
-        times = self._seen.get(address)
+    def wait(self) -> float:
+        """One more; the seconds until it is answered."""
         now = time.monotonic()
-        while times and now - times[0] > _WINDOW:
-            times.popleft()
-        if times and len(times) >= _FAILURES:
-            wait = int(_WINDOW - (now - times[0])) + 1
-            raise Refused(429, "too many wrong tokens or codes", f"{len(times)} in the last minute", "wait", wait=wait)
-
-    def note(self, address: str) -> None:
-        times = self._seen.pop(address, None) or deque(maxlen=_FAILURES)
-        times.append(time.monotonic())
-        self._seen[address] = times
-        while len(self._seen) > _ADDRESSES:
-            self._seen.pop(next(iter(self._seen)))
+        while self._times and now - self._times[0] > _WINDOW:
+            self._times.popleft()
+        self._times.append(now)
+        return _STEP * len(self._times)
 
 
 class Gate:
@@ -164,17 +155,11 @@ class Gate:
         given = request.headers.get("authorization")
         if given is None:
             return None
-        address = _address(request)
         scheme, _, token = given.partition(" ")
-        token = token.strip()
-        if len(token) < LONG_TOKEN:  # it could be guessed, so that even the right one has to wait
-            self._failures.refuse(address)
-        role = self._tokens.role_of(token) if scheme.lower() == "bearer" else None
+        role = self._tokens.role_of(token.strip()) if scheme.lower() == "bearer" else None
         if role is None:
-            self._failures.refuse(address)
-            self._failures.note(address)
             hint = "use the one that the server was started with"
-            raise Refused(401, "this token is wrong", hint=hint, guess=True)
+            raise Refused(401, "this token is wrong", hint=hint, wait=self._failures.wait())
         return Visitor(role=self._narrowed(role))
 
     def admit(self, request: "Request", access: Access, *, is_page: bool) -> Visitor | None:
@@ -184,6 +169,8 @@ class Gate:
             host = self.names.checked(request.scope)
             self._refuse_foreign(request, host, is_page=is_page)
             visitor = self._signed_in(request)
+        if visitor and (keep := request.scope.get("state", {}).get(KNOWN)):
+            keep()
         if visitor is None and access is not Access.OPEN:
             raise Refused(
                 401, "you are not signed in, or your link has run out", hint="ask for a new link: `bydawn serve --link`"
@@ -228,15 +215,12 @@ class Gate:
         """Is the session good that a stream was opened with? A token is, for as long as the server runs."""
         return request.headers.get("authorization") is not None or self._signed_in(request) is not None
 
-    def sign_in(self, request: "Request", code: str) -> str:
+    def sign_in(self, code: str) -> str:
         """The session that a code opens."""
-        address = _address(request)
         role = self.keys.use_code(code)
         if role is None:
-            self._failures.refuse(address)
-            self._failures.note(address)
             hint = "ask for a new one: `bydawn serve --link`"
-            raise Refused(401, "that code was used or is wrong", hint=hint, guess=True)
+            raise Refused(401, "that code was used or is wrong", hint=hint, wait=self._failures.wait())
         return self.keys.new_session(role)
 
     def give(self, response: "Response", session: str) -> None:
@@ -257,7 +241,3 @@ def refuse_forged(visitor: Visitor | None, given: str) -> None:
 
 def csrf_of(session: str) -> str:
     return hmac.new(session.encode(), b"forms", sha256).hexdigest()[:32]
-
-
-def _address(request: "Request") -> str:
-    return request.client.host if request.client else ""

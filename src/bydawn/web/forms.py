@@ -169,7 +169,7 @@ async def chat_form(call: Call) -> Answer:
 def sign_in_form(call: Call) -> Answer:
     assert call.request  # noqa: S101 - every call has one
     gate = call.site.gate
-    session = gate.sign_in(call.request, call.field("code"))
+    session = gate.sign_in(call.field("code"))
     return Sent(to="/", prepared=lambda response: gate.give(response, session))
 
 

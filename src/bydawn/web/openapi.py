@@ -21,10 +21,9 @@ _REFUSALS = {
     413: "It is too large",
     415: "It is not JSON",
     421: "Not a name that the server answers to",
-    429: "Too many wrong tokens",
     503: "The machine or the loop does not let us",
 }
-_READS = (400, 401, 403, 404, 421, 429, 503)
+_READS = (400, 401, 403, 404, 421, 503)
 _CLASH = "It has another version by now; nothing was overwritten"
 _NUMBER = {"type": "integer", "minimum": 1, "maximum": 999_999_999}
 

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 import socket
+import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ from bydawn.store.registry import Registry
 from bydawn.store.web_keys import WebKeys
 from bydawn.web import chatting
 from bydawn.web.app import application
-from bydawn.web.auth import Gate, Names, Tokens
+from bydawn.web.auth import KNOWN, Gate, Names, Tokens
 from bydawn.web.calls import Route, Site
 from bydawn.web.loops import Loops
 from bydawn.web.stream import Hub
@@ -31,7 +33,9 @@ if TYPE_CHECKING:
 _REQUEST = 10.0  # seconds in which a request has to be there
 _STUCK = 30.0  # seconds after which a client that takes nothing is let go
 _HEAD = 64 << 10  # bytes of a request line and its headers
-_CONNECTIONS = 600
+_STRANGERS = 600  # connections on which no one has shown a key; the system allows about 1,000 files
+_AT_ONCE = 64  # that are accepted at a time: a request is read before 600 others can have come after it
+_QUEUE = 2048  # that wait until then
 _ENDS = 2  # seconds that answers have to end in
 
 
@@ -52,14 +56,34 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Careful(H11Protocol):
-    """Ends a connection whose request trickles in, or whose client takes nothing of the answer."""
+    """Ends a connection whose request trickles in, or whose client takes nothing of the answer.
+
+    If there are too many on which no one has shown a key, the oldest of the address that has most of them goes, so that
+    who is signed in always has a place.
+    """
 
     _late: asyncio.TimerHandle | None = None
     _stuck: asyncio.TimerHandle | None = None
+    _known = False
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self._came = time.monotonic()
+        self.app_state = {**self.app_state, KNOWN: self._keep}
         self._wait()
+        strangers = [each for each in self.connections if isinstance(each, _Careful) and not each._known]
+        if len(strangers) > _STRANGERS:
+            [(most, _)] = Counter(each._address for each in strangers).most_common(1)
+            oldest = min((each for each in strangers if each._address == most), key=lambda each: each._came)
+            self.connections.discard(oldest)
+            oldest._give_up()
+
+    @property
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
+
+    def _keep(self) -> None:
+        self._known = True
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -97,6 +121,11 @@ class _Careful(H11Protocol):
 
 class _Ending(uvicorn.Server):
     """Ends with a signal as it does without one."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for each in sockets or ():  # asyncio takes the number that it accepts at a time for this one, too
+            each.listen(_QUEUE)
 
     def handle_exit(self, sig: int, frame: "FrameType | None") -> None:
         super().handle_exit(sig, frame)
@@ -138,7 +167,7 @@ class Server:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            limit_concurrency=_CONNECTIONS,
+            backlog=_AT_ONCE,
             timeout_keep_alive=15,
             timeout_graceful_shutdown=_ENDS,
             h11_max_incomplete_event_size=_HEAD,
@@ -176,7 +205,7 @@ def listening(host: str, port: int) -> list[socket.socket]:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind(place)
-        found.listen(256)
+        found.listen(_QUEUE)
     except OSError as error:
         found.close()
         import errno

@@ -22,7 +22,6 @@ _TITLES = {
     413: "Too large",
     415: "This did not work",
     421: "This is another name",
-    429: "Wait a moment",
     500: "Our own failure",
     503: "Not now",
 }
