@@ -2,16 +2,18 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bydawn.core.breakers import Limits, Tripped, limits_of, readings, time_left, tripped
 from bydawn.core.facts import ChecksEnded, Fact, TaskSettled
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
-from bydawn.core.values import End, Now, TaskStatus
+from bydawn.core.values import Counts, End, Now, TaskStatus
 from core.facts_made import (
     BORN,
     CHECKED,
@@ -197,8 +199,42 @@ def test_a_task_that_is_closed_a_second_time_is_no_result() -> None:
     assert state.rounds_without_result == 20
 
 
+def red(number: int, failed: int | None) -> list[Fact]:
+    """A round that leaves a new tree, and a check that fails in another way each time, with so many failing tests."""
+    counts = None if failed is None else Counts(ran=10, failed=failed)
+    [verdict] = checked(number, passed=False).verdicts
+    verdict = replace(verdict, fingerprint=f"failure {number}", counts=counts)
+    return [*a_round(number), replace(checked(number, passed=False), verdicts=(verdict,))]
+
+
+@pytest.mark.parametrize(
+    ("failures", "begun"),
+    [([None] * 20, BEGUN), ([None] * 20, [run_started()]), ([5] * 20, [run_started()]), ([5, 6] * 10, [run_started()])],
+    ids=["red before any work", "nobody counts", "the same number", "up and down"],
+)
+def test_red_checks_that_never_get_better_end_a_loop_whatever_they_print(
+    failures: list[int | None], begun: list[Fact]
+) -> None:
+    loop = limited(CHECKED, rounds=0, check_failures=0)
+    rounds = [red(number, failed) for number, failed in enumerate(failures, 1)]
+    assert tripped(loop, after_all(BORN, *begun, *chain(*rounds[:-1])), at()) is None
+    assert tripped(loop, after_all(BORN, *begun, *chain(*rounds)), at()) == Tripped(Rule.STILL_RED, End.BLOCKED, 20, 20)
+
+
+@pytest.mark.parametrize(
+    "better",
+    [red(20, 4), [*a_round(20), checked(20)], [stopped(End.BLOCKED), run_started()]],
+    ids=["fewer tests fail", "the check turns green", "a person resumed it"],
+)
+def test_fewer_failures_a_green_check_and_a_person_begin_the_count_of_red_rounds_anew(better: list[Fact]) -> None:
+    rounds = [fact for number in range(1, 20) for fact in red(number, 5)]
+    assert after_all(BORN, run_started(), *rounds).red_rounds == 19
+    assert after_all(BORN, run_started(), *rounds, *better).red_rounds == 0
+
+
 @pytest.mark.parametrize("loop", [PROMISED, CHECKED, a_loop(tasks="TODO.md", tasks_required=False)])
 def test_only_a_loop_whose_list_has_to_be_done_counts_what_it_finishes(loop: Loop) -> None:
     loop = limited(loop, rounds=0, same_failure=0)
-    assert tripped(loop, after_all(*BEGUN, *churn(60)), at()) is None
+    found = tripped(loop, after_all(*BEGUN, *churn(60)), at())
+    assert found is None or found.name is Rule.STILL_RED
     assert readings(loop, after_all(*BEGUN, *churn(2)), at())["rounds without a task done or a check fixed"] == (2, 0)

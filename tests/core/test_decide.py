@@ -91,6 +91,11 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
         at(60),
     ),
     "no-task-done": (limited(LISTED, no_task_done=1), [run_started(tasks=todo(2)), *a_round(1)], at(60)),
+    "still-red": (
+        limited(CHECKED, no_task_done=1),
+        [run_started(), checked(0), *a_round(1), checked(1, passed=False)],
+        at(60),
+    ),
     "same-failure": (
         limited(CHECKED, same_failure=1),
         [run_started(), checked(0), *a_round(1), checked(1, passed=False)],

@@ -34,7 +34,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     check_failures: int = 15  # of checks that have passed before
     same_failure: int = 5
     task_failures: int = 5  # then the task is set aside, and the loop goes on
-    no_task_done: int = 20  # only where a list has to be done
+    no_task_done: int = 20  # where a list has to be done; and rounds in which no red check got better
     iterations: int = 200  # that agents recorded; only where they may
 
 
@@ -175,6 +175,15 @@ _ROWS = (  # in the order in which `why` shows them
         raising=Raising(flag="--max-no-task-done", step=20, used="did no task in {:.0f} rounds".format),
     ),
     Breaker(
+        rule=Rule.STILL_RED,
+        end=End.BLOCKED,
+        label="rounds with a red check and no fewer failures",
+        field="no_task_done",
+        reading=lambda state, _: state.red_rounds,
+        reason=lambda it, _: f"in {it.reading:.0f} rounds no check turned green, and there were never fewer failures",
+        raising=Raising(flag="--max-no-task-done", step=20, used="fixed no check in {:.0f} rounds".format),
+    ),
+    Breaker(
         rule=Rule.SAME_FAILURE,
         end=End.BLOCKED,
         label="rounds in a row with the same failure",
@@ -310,17 +319,16 @@ def limits_of(loop: "Loop", state: "LoopState") -> Limits:
     return state.raised or loop.limits
 
 
-def _that_apply(loop: "Loop", state: "LoopState") -> Limits:
+def _idle(loop: "Loop") -> set[Rule]:
     """Without a list that has to be done, no round can finish a task; not every agent may record iterations."""
-    limits = limits_of(loop, state)
-    limits = limits if "tasks" in loop.requires else msgspec.structs.replace(limits, no_task_done=0)
-    return limits if loop.recording else msgspec.structs.replace(limits, iterations=0)
+    used = {Rule.NO_TASK_DONE: "tasks" in loop.requires, Rule.ITERATIONS: bool(loop.recording)}
+    return {rule for rule, is_used in used.items() if not is_used}
 
 
 def tripped(loop: "Loop", state: "LoopState", now: Now) -> Tripped | None:
     """The first breaker that has tripped."""
-    limits = _that_apply(loop, state)
-    rows = [row for row in BREAKERS if row.end is not End.BLOCKED] if is_failing(loop, state) else BREAKERS
+    limits, idle, fails = limits_of(loop, state), _idle(loop), is_failing(loop, state)
+    rows = (row for row in BREAKERS if row.rule not in idle and not (fails and row.end is End.BLOCKED))
     return next(filter(None, (row.tripped(limits, state, now) for row in rows)), None)
 
 
@@ -333,8 +341,11 @@ def is_failing(loop: "Loop", state: "LoopState") -> bool:
 
 def readings(loop: "Loop", state: "LoopState", now: Now) -> dict[str, tuple[Reading, Reading]]:
     """What every breaker reads and its limit, by key."""
-    limits = _that_apply(loop, state)
-    found = {row.key or row.label: (row.reading(state, now), row.limit(limits, state)) for row in _ROWS}
+    limits, idle = limits_of(loop, state), _idle(loop)
+    found = {
+        row.key or row.label: (row.reading(state, now), 0 if row.rule in idle else row.limit(limits, state))
+        for row in _ROWS
+    }
     apart = round(state.failing.seconds, 1), FAILURES_APART if limits.agent_failures is None else None
     return found | {"seconds from the first agent failure in a row to the last": apart}
 

@@ -164,7 +164,7 @@ def task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
     settled = state.settled.having(fact.task, fact.status, doubted=fact.doubted)
     state = replace(state, settled=settled, tallies=others, last=last, final=False)
     if fact.status is TaskStatus.DONE:
-        return replace(state, same_failure=0, check_failures_in_a_row=0, rounds_without_result=0)
+        return replace(state, same_failure=0, check_failures_in_a_row=0, rounds_without_result=0, red_rounds=0)
     if question:  # asking is not idling
         return replace(state, same_failure=0, rounds_without_progress=0)
     if fact.status is TaskStatus.ASIDE:
@@ -396,6 +396,7 @@ def forgiven(state: LoopState, *, keeps_aside: bool = False) -> LoopState:
         vain_rounds=0,
         rounds_without_progress=state.rounds_without_progress if keeps else 0,
         rounds_without_result=0,
+        red_rounds=0,
         gave_up=False,
         worked_this_run=False,
         tallies=tuple(replace(tally, failures=0, before=0, reopened=0) for tally in state.tallies),

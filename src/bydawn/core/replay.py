@@ -58,10 +58,11 @@ from bydawn.core.state import (
     task_mark,
 )
 from bydawn.core.text import same_title
-from bydawn.core.values import Failing, TaskStatus, whole
+from bydawn.core.values import Failing, TaskStatus, Verdict, whole
 
 RECENT = 10  # rounds that an estimate is based on
 _STRIP = 20  # rounds whose results are remembered
+_COUNTLESS = 10**6  # failures
 
 
 def replay(ledger: Iterable[Record], state: LoopState | None = None) -> LoopState:
@@ -416,8 +417,12 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
     could_know = not red and (bool(turned_green) or then.work != state.doubted_at)
     doubted = () if could_know and state.ticks is Ticks.DOUBT else state.doubted
     then = progress.got_on(then) if got_on and not red and (could_know or not doubted) else then
+    failures = sum(map(_failures, red))
+    is_better = bool(turned_green) or failures < state.fewest_failures or (got_on and last is not None and last.fewer)
     return replace(
         then,
+        red_rounds=_streak(state.red_rounds, grows=bool(red) and not is_better, holds=not counts),
+        fewest_failures=failures if is_better else min(failures, state.fewest_failures or failures),
         doubted=doubted,
         proofs=proof.checked(known, fact.verdicts, fact.tree, fact.proved, first=fact.round == 0),
         rounds_without_result=0 if turned_green else then.rounds_without_result,
@@ -440,6 +445,12 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
         recent_seconds=tuple(recent),
         strip=progress.proven(state.strip, red=bool(red)) if counts else state.strip,
     )
+
+
+def _failures(verdict: Verdict) -> int:
+    """How many tests failed. Where none could even run, or nobody counts, any number would be better."""
+    counts = verdict.counts
+    return counts.failed if counts and counts.ran and counts.failed else _COUNTLESS
 
 
 def _again(state: LoopState, failure: str, got_on: bool) -> int:

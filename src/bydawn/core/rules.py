@@ -56,6 +56,7 @@ class Rule(StrEnum):
     TASK_FAILURES = "task-failures", "one task failed too many times in a row; the loop goes on with the others"
     NO_PROGRESS = "no-progress", "too many rounds in a row made no new change"
     NO_TASK_DONE = "no-task-done", "too many rounds in a row finished no task and fixed no check"
+    STILL_RED = "still-red", "too many rounds in a row turned no check green and left no fewer failures"
     SAME_FAILURE = "same-failure", "the checks failed in exactly the same way too many times in a row"
     CHECK_FAILURES = "check-failures", "checks failed after too many rounds in a row"
     TASKS_ASIDE = "tasks-aside", "every open task was set aside, or waits for one that was set aside or skipped"

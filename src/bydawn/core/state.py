@@ -301,6 +301,8 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     free: FreeTurns = FreeTurns()
     rounds_without_progress: int = 0
     rounds_without_result: int = 0  # rounds in a row in which no task was closed and no check turned green
+    red_rounds: int = 0  # rounds in a row after which a check was red, and nothing had got better
+    fewest_failures: int = 0  # … since they began, or before: 0 if no check was red
     gave_up: bool = False  # was a task set aside since the last progress?
     elapsed: float = 0.0
     clocked_at: datetime | None = None  # when that was

@@ -398,9 +398,9 @@ TABLE: tuple[Setting, ...] = (
     _limit(
         "max_no_task_done",
         kinds.COUNT,
-        "With a task list: stop after N rounds in which no task was done and no check turned green; 0 = never.",
+        "Stop after N rounds in which a check is red and none got better, or no task of the list was done; 0 = never.",
         field="no_task_done",
-        raises="Raise the limit of rounds without a task done.",
+        raises="Raise the limit of rounds without a result.",
     ),
     _setting("secrets", kinds.TEXTS, "Texts that bydawn must never write down.", layers=NOT_AS_A_FLAG, secret=True),
     _setting("not_secret", kinds.TEXTS, "Texts that only look like secrets.", layers=NOT_AS_A_FLAG),

@@ -101,7 +101,7 @@ IGNORE = "*\n!config.yml\n!prompt.txt\n"
 
 
 # Their reasons count rounds, and quote no one.
-_COUNTING = (Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.CHECK_FAILURES)
+_COUNTING = (Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.STILL_RED, Rule.CHECK_FAILURES)
 
 
 def reason(stopped: LoopStopped) -> str:

@@ -25,7 +25,14 @@ _SPOKEN |= {"the round's time limit": "the iteration's time limit", " (see --box
 _SPOKEN |= {" rounds in a row, ": " iterations in a row, ", "; in round ": "; in iteration "}
 _COMMANDS = {"resume|run": "run", "status|show|why|tasks list": "status --summary", "logs": "logs tail"}
 # Their reasons count rounds, and quote no one.
-_COUNTING = (Rule.ROUNDS, Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.CHECK_FAILURES)
+_COUNTING = (
+    Rule.ROUNDS,
+    Rule.ROUNDS_THIS_RUN,
+    Rule.NO_PROGRESS,
+    Rule.NO_TASK_DONE,
+    Rule.STILL_RED,
+    Rule.CHECK_FAILURES,
+)
 
 
 def reason(stopped: LoopStopped) -> str:

@@ -52,7 +52,7 @@ def boxes(count: int) -> str:
 
 
 # Their reasons count rounds, and quote no one.
-_COUNTING = (Rule.ROUNDS, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.CHECK_FAILURES)
+_COUNTING = (Rule.ROUNDS, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.STILL_RED, Rule.CHECK_FAILURES)
 
 
 def reason(stopped: LoopStopped) -> str:

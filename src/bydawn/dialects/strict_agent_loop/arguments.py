@@ -18,6 +18,7 @@ PRESET: dict[str, tuple[str, ...]] = {
     "max_task_failures": ("0",),
     "max_same_failure": ("0",),
     "max_check_failures": ("0",),
+    "max_no_task_done": ("0",),
     "check_timeout": (f"{CHECK_SECONDS}s",),
     "check_where": ("workspace",),
 }
