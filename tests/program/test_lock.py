@@ -113,6 +113,15 @@ def test_a_starter_has_patience_with_somebody_who_only_looks(path: Path) -> None
     assert 0.1 < time.monotonic() - began < patience / 2
 
 
+def test_who_comes_right_after_a_kill_waits_for_what_ends_the_rest_of_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guardian = Lock.take(path)
+    path.write_text(f"pid 2147483 start 1 boot {kernel.boot_id()} run run-1")  # the worker is gone
+    monkeypatch.setattr("bydawn.store.lock.time.sleep", lambda _: guardian.release())
+    Lock.take(path, patience=0).release()
+
+
 def test_looking_takes_nothing_away_from_anybody(path: Path) -> None:
     lock = Lock.take(path)
     assert is_held(path)

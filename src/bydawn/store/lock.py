@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 CHAT = "chat-"  # how the run of a process begins that only answers a question
 _SIGNATURE = 200  # bytes
 _PATIENCE = 1.0  # seconds; another process may only be checking whether the lock is held
+_DYING = 2.0  # seconds; what is left of a run that was killed holds its lock until it has ended everything
 
 
 class Owned(Exception):
@@ -36,6 +37,7 @@ class Lock:
     @classmethod
     def take(cls, path: Path, patience: float = _PATIENCE) -> "Lock":
         """Take the lock, or raise `Owned`."""
+        wait_for_the_dying(path)
         deadline = time.monotonic() + patience
         while True:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -122,6 +124,14 @@ def trace_of(folder: LoopFolder, uid: str) -> "kernel.Trace | None":
     return kernel.Trace(
         f"{COOKIE}={uid}.", str(folder.rounds), int(session) if session.isdigit() else 0, said.get("born", "")
     )
+
+
+def wait_for_the_dying(path: Path) -> bool:
+    """Is it held by a process that lives, or still held after a while?"""
+    deadline = time.monotonic() + _DYING
+    while (held := is_held(path)) and "pid" in signature(path) and not owner(path) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return held
 
 
 def is_held(path: Path | str) -> bool:

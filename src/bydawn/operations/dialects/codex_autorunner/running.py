@@ -17,6 +17,7 @@ from bydawn.dialects.seam import Start
 from bydawn.operations import steer
 from bydawn.operations.dialects import begin, end, loops
 from bydawn.operations.dialects.codex_autorunner import documents, logs, repository
+from bydawn.store import lock
 from bydawn.store.registry import Standing, standing_of
 from bydawn.system.programs import find
 from bydawn.system.reading import read_text
@@ -101,7 +102,7 @@ def occupied(cause: str) -> UserError:
 
 
 def refuse_beside_another(root: Path) -> None:
-    if standing := alive(root):
+    if (standing := alive(root)) and lock.wait_for_the_dying(standing.folder.lock):
         raise occupied(f"the loop {standing.loop.id} is at work")
     if pid := repository.owner_of_lock(root):
         raise UserError(

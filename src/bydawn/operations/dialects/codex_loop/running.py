@@ -22,7 +22,7 @@ from bydawn.operations.dialects.codex_loop import others, project
 from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import user
 from bydawn.settings.layers import Settings
-from bydawn.store import watches
+from bydawn.store import lock, watches
 from bydawn.store.registry import Standing, slug, standing_of
 from bydawn.system.reading import read_folder
 
@@ -104,7 +104,7 @@ def refuse_beside_another(root: Path) -> None:
         cause = f"a {watch.kind} (process {watch.pid}) keeps it running"
         raise occupied(cause, f"`{NAME} {watch.kind} {end}`")
     standing = project.standing_of(root)
-    if standing and standing.alive:
+    if standing and standing.alive and lock.wait_for_the_dying(standing.folder.lock):
         raise occupied(f"the loop {standing.loop.id} is at work")
     others.refuse_live(root)
 

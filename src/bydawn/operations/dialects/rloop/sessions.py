@@ -17,7 +17,7 @@ from bydawn.dialects.rloop.config import NAME, STATE
 from bydawn.dialects.rloop.files import CRASHED, FAILED, RUNNING, session, words
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.rloop.configuration import config_folder
-from bydawn.store.lock import is_held
+from bydawn.store.lock import is_held, wait_for_the_dying
 from bydawn.store.registry import Standing
 from bydawn.system import kernel, shared_file
 from bydawn.system.reading import read_text
@@ -179,6 +179,8 @@ def refuse_live(name: str, folder: Path) -> Session | None:
         is_here = _is_alive(row) and row.get("dir") == str(folder)
         if is_here or (other == name and row.get("status") == RUNNING):
             raise _anothers(other, row)
+    here = [each.standing.folder.lock for each in known if each.is_alive and each.name == name]
+    known = known if all(map(wait_for_the_dying, here)) else table()
     found = next((each for each in known if each.name == name), None)
     beside = next((each for each in known if each.is_alive and each.folder == str(folder) and each.name != name), None)
     if found and found.is_alive:
