@@ -66,6 +66,23 @@ def test_what_fails_has_a_fingerprint_and_what_passes_has_none(root: Path, loop:
     assert [verdict.fingerprint for verdict in run(checks, *wanted)[1:]] == [each.fingerprint for each in failed]
 
 
+def test_a_path_has_to_be_a_file_or_folder_in_the_workspace(root: Path, loop: Path, tmp_path: Path) -> None:
+    (root / "folder").mkdir()
+    (root / "file").touch()
+    os.mkfifo(root / "pipe")
+    (tmp_path / "elsewhere").touch()
+    for name, to in {"inside": "file", "outside": f"{tmp_path}/elsewhere", "itself": "itself"}.items():
+        (root / name).symlink_to(to)
+    names = ["folder", "file", "inside", "pipe", "outside", "itself"]
+    verdicts = run(checks_in(root, loop), *(PathCheck(path=name) for name in names))
+    assert [verdict.passed for verdict in verdicts] == [True, True, True, False, False, False]
+    assert [verdict.told for verdict in verdicts[3:]] == [
+        "pipe is neither a file nor a folder",
+        "outside is a link that leads out of the workspace",
+        "itself does not exist",
+    ]
+
+
 def test_the_same_failure_is_known_again_whatever_times_are_in_it(root: Path, loop: Path) -> None:
     checks = checks_in(root, loop)
     [one] = run(checks, "echo 2 failed in 0.$$s, pid $$; date; exit 1")

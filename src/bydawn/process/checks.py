@@ -106,8 +106,7 @@ class ShellChecks:
                     return replace(verdict, outside=True, needs=outside[check.name])
                 return verdict
             case PathCheck():
-                there = (folder / check.path).exists()
-                return _static(check, there, "found" if there else f"{check.path} does not exist")
+                return self._path(check, folder)
             case TextCheck():
                 return self._text(check, folder)
 
@@ -162,6 +161,16 @@ class ShellChecks:
         """The first variable that it names and does not get: that may be why it failed."""
         missed = sorted(name for name in self._shell.without if re.search(rf"\b{re.escape(name)}\b", text))
         return f", without {missed[0]} (see --pass-env)" if missed else ""
+
+    def _path(self, check: PathCheck, folder: Path) -> Verdict:
+        """A file or folder that is in the workspace: what a link leads to elsewhere is not the work."""
+        real = Path(os.path.realpath(folder / check.path))  # of a link that leads to itself, too
+        if not real.exists():
+            return _static(check, False, f"{check.path} does not exist")
+        inside = any(real.is_relative_to(os.path.realpath(each)) for each in (folder, self._workspace))
+        there = inside and (real.is_file() or real.is_dir())
+        why = "is neither a file nor a folder" if inside else "is a link that leads out of the workspace"
+        return _static(check, there, "found" if there else f"{check.path} {why}")
 
     def _text(self, check: TextCheck, folder: Path) -> Verdict:
         try:

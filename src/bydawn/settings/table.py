@@ -266,7 +266,13 @@ TABLE: tuple[Setting, ...] = (
         metavar="NAME",
         commands=True,
     ),
-    _done("require_path", kinds.TEXTS, "A path that must exist; repeatable.", metavar="PATH", tighter="more"),
+    _done(
+        "require_path",
+        kinds.TEXTS,
+        "A file or folder that must exist in the workspace; repeatable.",
+        metavar="PATH",
+        tighter="more",
+    ),
     _done(
         "require_text",
         kinds.PAIRS,
