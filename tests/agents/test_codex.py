@@ -153,6 +153,10 @@ def test_a_login_that_is_refused_again_and_again_is_hopeless_once() -> None:
     [
         ("unexpected status 401 Unauthorized: Incorrect API key, url: http://x", "codex is not logged in"),
         ("unexpected status 403 Forbidden: not for you, url: http://x", "the provider refuses the log-in of codex"),
+        (
+            "unexpected status 401 Unauthorized, url: http://127.0.0.1:40322, request id: 402-403",
+            "codex is not logged in",
+        ),
     ],
 )
 def test_a_refused_login_has_a_headline_of_ours_and_its_words_beside_it(message: str, headline: str) -> None:

@@ -285,7 +285,7 @@ class CodexReader(program.LineReader[_Line]):
     def _trouble(self, message: str) -> Iterable[Event]:
         """A retry notice, or the failure that is repeated at the end. It keeps asking after a refused log-in."""
         text = program.normal(message)
-        refused = any(f"status {code}" in text for code in (401, 403))
+        refused = program.status_in(text) in (401, 403)
         self._refused = self._refused + 1 if refused else 0
         if self._refused == _HOPELESS_AFTER:
             self._failure = text

@@ -1,6 +1,7 @@
 """What agent CLIs have in common: how each is installed and logged in to, and how one that failed is judged."""
 
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -21,6 +22,11 @@ from bydawn.system import programs
 _PATIENCE = 20.0  # seconds for a program to answer
 _COMMAND, _OUTPUT = 2000, 4000  # characters of a command, and of the output of one that failed
 _Line = TypeVar("_Line")
+# `status 403`, `HTTP/1.1 403`, `"code": 403`, `API Error: 403`; and `403 Forbidden`, `… (402)` at the end of a line
+_STATUS = re.compile(
+    r"""(?im)\b(?:status|http(?:/[\d.]+)?|code|error)[ _-]?(?:code)?["']?[ :=(]{1,3}([45]\d\d)\b(?![.:]\d)"""
+    r"""|(?:^|[\s(])([45]\d\d)(?:\)$| (?:Unauthorized|Payment Required|Forbidden)\b)"""
+)
 
 
 class Needed(msgspec.Struct, frozen=True):
@@ -165,8 +171,18 @@ def normal(text: str) -> str:
 
 def not_logged_in(name: str, words: str, advice: str) -> str:
     """Our headline for a log-in that the provider refuses: the agent's own words are about HTTP."""
-    known = any(code in words for code in ("402", "403"))  # the person, but they may not
+    known = status_in(words) in (402, 403)  # the person, but they may not
     return f"{f'the provider refuses the log-in of {name}' if known else f'{name} is not logged in'}; {advice}"
+
+
+def status_in(words: str) -> int:
+    """The HTTP status that an error names; 0 if none. A port, a request id or a size is no status.
+
+    >>> [status_in(each) for each in ("unexpected status 403 Forbidden", "HTTP 402: pay", "port 4030, id req_402")]
+    [403, 402, 0]
+    """
+    found = _STATUS.search(words)
+    return int(found[1] or found[2]) if found else 0
 
 
 def killed(number: int | None) -> tuple[Outcome, str] | None:
