@@ -412,3 +412,21 @@ def test_a_stop_in_the_middle_of_a_hook_ends_it_and_the_next_start_commits(home:
     (home.root / "go").touch()
     assert home.bydawn("resume", "repo", "--plain").code == 0
     assert subjects(home) == ["bydawn: round 1"]
+
+
+@pytest.mark.parametrize(("mode", "code", "state"), [("on", 0, "complete"), ("require", 3, "blocked")])
+def test_a_last_commit_that_fails_is_said_in_the_first_line_or_blocks(
+    home: Home, mode: str, code: int, state: str
+) -> None:
+    hook = home.repo / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    agent = home.rounds([{"write": {"path": "new.txt", "text": "x"}}, DONE])
+    ended = home.run(agent, "-k", "true", "--commit", mode)
+    assert (ended.code, home.status()["state"]) == (code, state)
+    first = next(line for line in ended.out.splitlines() if state.capitalize() in line)
+    shown = home.bydawn("show").out.splitlines()[0]
+    assert ["the last changes are not committed" in line for line in (first, shown)] == [mode == "on"] * 2
+    if mode == "require":
+        assert home.bydawn("resume", "--plain").code == 3, "and so it is after another try"

@@ -12,7 +12,6 @@ from bydawn.core.agent import Activity, CommandEnded, Denied, Event, LimitNotice
 from bydawn.core.decide import Pause, Stop, next_action
 from bydawn.core.facts import AnyFact, LoopStopped, Obstructed, RoundStarted, RunStarted, WaitStarted
 from bydawn.core.loop import Loop
-from bydawn.core.proof import summary
 from bydawn.core.redact import rewritten
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
@@ -23,7 +22,7 @@ from bydawn.operations.changed import changed, look
 from bydawn.operations.plan import Plan
 from bydawn.operations.rounds import usage_columns
 from bydawn.operations.sentences import WARNING, Sentence, amount_done, opening, sentences
-from bydawn.operations.views import NEEDS_YOU
+from bydawn.operations.views import NEEDS_YOU, at_first_sight
 from bydawn.store.registry import Standing
 from bydawn.store.worker_log import WorkerLog
 
@@ -133,8 +132,8 @@ class Terminal:
         status = Status(fact.end)
         standing = Standing(folder=self._plan.folder, loop=loop, state=state, alive=False)
         amount = amount_done(loop, state, self._voice.counting(state))
-        if standing.finished and not loop.dialect and (proof := summary(state.proofs)):
-            amount += f"; {proof}"
+        if standing.finished and not loop.dialect and (more := at_first_sight(state)):
+            amount += f"; {more}"
         self._screen.line("")
         self._wrap(f"{status.sign} {self._voice.word(fact)}: {amount}.", 2)
         if not standing.finished:

@@ -12,7 +12,7 @@ from bydawn.core.loop import Sandbox, Worktree
 from bydawn.core.progress import ENOUGH_ROUNDS
 from bydawn.core.proof import summary
 from bydawn.core.rules import Rule
-from bydawn.core.state import Limited
+from bydawn.core.state import Limited, LoopState
 from bydawn.core.text import duration
 from bydawn.core.values import Next, Result, Status, Usage
 from bydawn.operations import amounts, outputs, pending
@@ -178,12 +178,21 @@ def reason(standing: Standing) -> str:
         return f"the agent says: “{stopped.reason}”"
     if stopped and standing.finished:
         if standing.loop.checks and (doubt := completion.doubt(standing.loop, standing.state)):
-            return doubt
+            return "; ".join(filter(None, (doubt, left_uncommitted(standing.state))))
         wanted = completion.wanted(standing.loop, standing.state)
         *first, last = (MET[condition] for condition in wanted)
-        met, found = f"{', '.join(first)} and {last}" if first else last, summary(standing.state.proofs)
+        met, found = f"{', '.join(first)} and {last}" if first else last, at_first_sight(standing.state)
         return f"{met}; {found}" if found and not standing.loop.dialect else met
     return stopped.reason if stopped else ""
+
+
+def at_first_sight(state: LoopState) -> str:
+    """What a person has to know of a loop that is done, in its first line."""
+    return "; ".join(filter(None, (summary(state.proofs), left_uncommitted(state))))
+
+
+def left_uncommitted(state: LoopState) -> str:
+    return "the last changes are not committed" if state.commits and state.uncommitted else ""
 
 
 def liveness(standing: Standing) -> str:
