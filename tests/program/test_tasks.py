@@ -695,3 +695,9 @@ def test_what_a_person_takes_out_of_a_checklist_is_theirs(home: Home) -> None:
     assert home.run(agent, "-t", home.tasks(2), "--once").code == 4
     (home.repo / "TODO.md").write_text("- [ ] task 1\n")
     assert "git" not in tasks(home, "edit", "repo").out
+
+
+def test_the_name_of_a_list_is_spelled_out(home: Home) -> None:
+    (home.repo / "to\u202edo.md").write_text("- [ ] one\n")
+    home.run(home.rounds([OK]), "-t", "to\u202edo.md", "--once")
+    assert "to\\u202edo.md  1 open" in home.bydawn("tasks", "list").out

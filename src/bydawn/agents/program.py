@@ -176,7 +176,7 @@ def not_logged_in(name: str, words: str, advice: str) -> str:
 
 
 def status_in(words: str) -> int:
-    """The HTTP status that an error names; 0 if none. A port, a request id or a size is no status.
+    """The HTTP status that an error names; 0 if none. A port or a request id may have its digits.
 
     >>> [status_in(each) for each in ("unexpected status 403 Forbidden", "HTTP 402: pay", "port 4030, id req_402")]
     [403, 402, 0]

@@ -10,7 +10,7 @@ from bydawn.cli import render
 from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.redact import rewritten
-from bydawn.core.text import plain, shorten
+from bydawn.core.text import plain, shorten, visible
 from bydawn.core.values import TaskStatus
 from bydawn.core.worklist import Listed
 from bydawn.operations import start
@@ -154,7 +154,8 @@ def _summary(board: Board) -> None:
             parts.append(f"{counts[name]} {name}{f' ({inside})' if inside else ''}")
     if board.standings.items:
         click.echo("")
-        render.field(board.file, " · ".join(parts), indent=len(board.file) + 4)
+        file = visible(board.file)
+        render.field(file, " · ".join(parts), indent=len(file) + 4)
     if board.trouble:
         render.field("!", board.trouble, indent=4)
     for warning in board.standings.warnings:

@@ -448,7 +448,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
 
 
 def _failures(verdict: Verdict) -> int:
-    """How many tests failed. Where none could even run, or nobody counts, any number would be better."""
+    """How many tests failed. Where none could even run, or no output counts them, any number is better."""
     counts = verdict.counts
     return counts.failed if counts and counts.ran and counts.failed else _COUNTLESS
 

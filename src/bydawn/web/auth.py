@@ -123,8 +123,8 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Failures:
-    """Wrong tokens and codes: each is answered later than the one before, whoever sends it. A right one never has to
-    wait, or anyone could lock out everyone."""
+    """Wrong tokens and codes: each is answered later than the one before, from any address. A right one never has to
+    wait, or a stranger could lock everyone out."""
 
     def __init__(self) -> None:
         self._times: deque[float] = deque(maxlen=_FAILURES)

@@ -351,7 +351,7 @@ def supervise(
     task = _confirmed(_ours(state, workspace_root, task_id))
     if task.standing and task.standing.finished and (stopped := task.standing.state.stopped):
         again = f'{NAME} init-state {task.flags} --force --goal "…" --global-stop-condition "…"'
-        click.echo(f"  {task.id} {DIALECT.reason(stopped)}\n  Start it again: {again}")
+        click.echo(plain(f"  {task.id} {DIALECT.reason(stopped)}\n  Start it again: {again}"))
         return DIALECT.exit_code(stopped)
     try:
         planned = supervising.plan(task, given, prompt_note, _trust)
