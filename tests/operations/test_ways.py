@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from bydawn.core.acts import Act
 from bydawn.core.breakers import Limits
 from bydawn.core.values import End, Next
 from bydawn.operations import ways as module
@@ -100,47 +101,46 @@ def test_a_log_in_is_a_command_to_copy(tmp_path: Path) -> None:
 
 
 def test_a_note_goes_with_a_resume_only_if_that_needs_no_other_limit() -> None:
-    alone = offered(resting(), 'bydawn tell night "…"', "bydawn resume night --rounds +20")
+    alone = offered(resting(), Act("tell", "night", "…"), Act("resume", "night", rounds="+20"))
     assert [(way.text, way.args) for way in alone] == [
         ("Send", {}),
         ("Raise to 50 rounds and go on", {"rounds": "+20"}),
     ]
-    together = offered(resting(), 'bydawn tell night "…"', "bydawn resume night")
+    together = offered(resting(), Act("tell", "night", "…"), Act("resume", "night"))
     assert together[0].args == {"resume": "1"}
 
 
 @pytest.mark.parametrize(
     ("flags", "text"),
     [
-        ("--rounds +20", "Raise to 50 rounds and go on"),
-        ("--rounds 40", "Raise to 40 rounds and go on"),
-        ("--for +2h", "Raise to 3 h 00 and go on"),
-        ("--budget +3usd", "Raise to $8.00 and go on"),
-        ("--budget 2Mtok", "Raise to 2.00 M tokens and go on"),
-        ("--rounds +20 --budget +3usd", "Raise to 50 rounds and $8.00 and go on"),
-        ("--until 09:00", "Go on until 09:00"),
-        ("--rounds +20 --until 09:00", "Raise to 50 rounds and go on until 09:00"),
+        ({"rounds": "+20"}, "Raise to 50 rounds and go on"),
+        ({"rounds": "40"}, "Raise to 40 rounds and go on"),
+        ({"for": "+2h"}, "Raise to 3 h 00 and go on"),
+        ({"budget": "+3usd"}, "Raise to $8.00 and go on"),
+        ({"budget": "2Mtok"}, "Raise to 2.00 M tokens and go on"),
+        ({"rounds": "+20", "budget": "+3usd"}, "Raise to 50 rounds and $8.00 and go on"),
+        ({"until": "09:00"}, "Go on until 09:00"),
+        ({"rounds": "+20", "until": "09:00"}, "Raise to 50 rounds and go on until 09:00"),
     ],
 )
-def test_a_button_says_what_a_limit_will_be(flags: str, text: str) -> None:
+def test_a_button_says_what_a_limit_will_be(flags: dict[str, str], text: str) -> None:
     limits = Limits(rounds=30, seconds=3600.0, usd=5.0, until=NOON + timedelta(hours=1))
-    [way] = offered(resting(limits=limits), f"bydawn resume night {flags}")
+    [way] = offered(resting(limits=limits), Act("resume", "night", flags=flags))
     assert (way.verb, way.text) == ("raise", text)
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        "bydawn resume night --latest-wake 09:00",
-        "bydawn resume night --iterations +50",
-        "bydawn resume night --budget +3usd --budget +1Mtok",
-        "bydawn doctor --repair night",
-        "bydawn tasks edit night",
-        "bydawn events night",
-        'bydawn run "fix it" -k "make test"',
+        Act("resume", "night", latest_wake="09:00"),
+        Act("resume", "night", iterations="+50"),
+        Act("resume", "night", budget=["+3usd", "+1Mtok"]),
+        Act("doctor --repair", "night"),
+        Act("tasks edit", "night"),
+        Act("events", "night"),
+        Act("run", "fix it", k="make test"),
+        Act("resume", program="waylon-smithers"),
         "git merge bydawn/night",
-        "waylon-smithers resume",
-        "bydawn tell night 'no end",
     ],
 )
 def test_what_no_form_can_do_is_copied(command: str) -> None:
@@ -151,26 +151,26 @@ def test_what_no_form_can_do_is_copied(command: str) -> None:
 @pytest.mark.parametrize(
     ("command", "verb", "args"),
     [
-        ("bydawn show night --round 11", "round", {"round": 11}),
-        ("bydawn logs night -C '/w x' --round 3", "log", {"round": 3}),
-        ("bydawn resume night -C /w --accept -d", "accept", {}),
-        ("bydawn resume 'night@shop' -d", "resume", {}),
-        ("bydawn tasks skip night 4", "skip", {"task": "4"}),
-        ("bydawn tasks skip night 4 5", "skip", {"task": ["4", "5"]}),
-        ("bydawn why night", "why", {}),
+        (Act("show", "night", round=11), "round", {"round": 11}),
+        (Act("logs", "night", C="/w x", round=3), "log", {"round": 3}),
+        (Act("resume", "night", C="/w", accept=True, d=True), "accept", {}),
+        (Act("resume", "night@shop", d=True), "resume", {}),
+        (Act("tasks skip", "night", "4"), "skip", {"task": "4"}),
+        (Act("tasks skip", "night", "4", "5"), "skip", {"task": ["4", "5"]}),
+        (Act("why", "night"), "why", {}),
     ],
 )
-def test_a_command_is_read_as_the_terminal_would(command: str, verb: str, args: dict[str, object]) -> None:
+def test_an_act_is_a_button_or_a_link(command: str, verb: str, args: dict[str, object]) -> None:
     [way] = offered(resting(), command)
     assert (way.verb, way.args) == (verb, args)
 
 
 def test_the_page_itself_is_no_step() -> None:
-    assert offered(resting(), "bydawn show night") == []
+    assert offered(resting(), Act("show", "night")) == []
 
 
 def test_several_tasks_are_reopened_one_by_one() -> None:
-    found = offered(resting(), "bydawn tasks reopen night 1 3")
+    found = offered(resting(), Act("tasks reopen", "night", "1", "3"))
     assert [(way.text, way.args) for way in found] == [
         ("Reopen task 1", {"task": "1"}),
         ("Reopen task 3", {"task": "3"}),
@@ -178,12 +178,12 @@ def test_several_tasks_are_reopened_one_by_one() -> None:
 
 
 def test_reasons_begin_without_the_words_that_join_lines_in_a_terminal() -> None:
-    assert offered(resting(), "bydawn resume night")[0].why == "so"
+    assert offered(resting(), Act("resume", "night"))[0].why == "so"
 
 
 def test_a_form_means_the_same_task_after_the_list_has_changed(tmp_path: Path) -> None:
     found = standing(tmp_path, "checkpoint")  # in its list one and two are ticked, three is open
-    [skip] = module._from(Next("bydawn tasks skip checkpoint 3", "leave it"), found, goes_on=False)
+    [skip] = module._from(Next(Act("tasks skip", "checkpoint", "3"), "leave it"), found, goes_on=False)
     todo = tmp_path / "work/checkpoint/TODO.md"
     todo.write_text("- [ ] first of all\n" + todo.read_text())
     [meant] = [task for task in of_loop(found).standings.tasks if task.id == skip.args["task"]]

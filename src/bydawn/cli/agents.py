@@ -1,7 +1,6 @@
 """`agents`: list agents, and test one."""
 
 import os
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -12,6 +11,7 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, state_dir
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain
 from bydawn.core.values import Next
@@ -57,7 +57,7 @@ def list_(as_json: bool, state_dir: Path | None) -> None:
         until = f"{cool_down.until.astimezone():%a %H:%M}"
         click.echo(f"  ◷ {plain(cool_down.agent)} is at its usage limit until {until} (loop {plain(cool_down.loop)})")
     if limited:
-        again = render.typed(f"agents test {limited[0].agent}")
+        again = Act("agents test", limited[0].agent)
         render.next_steps([Next(command=again, why="try it; if it works, the limit is cleared")])
 
 
@@ -77,7 +77,7 @@ def test(name: str, model: str | None, state_dir: Path | None) -> int:
     if code:
         login = login_needed(name, Path.cwd())
         advice = f"log in with `{login}`, then run" if login else "once that is fixed, run"
-        hint = f"{advice} `bydawn agents test {shlex.quote(name)}`"
+        hint = Advice(f"{advice} ", Act("agents test", name))
         raise UserError(f"{name} does not work", cause="its output is above", hint=hint, exit_code=7)
     forget_cool_down(name, state_dir)
     click.echo(f"\n  ✓ {name} works.")

@@ -16,6 +16,7 @@ from bydawn.cli.options import cd, loop_argument, state_dir
 from bydawn.cli.render import typed
 from bydawn.cli.terminal import Terminal
 from bydawn.cli.voice import DialectVoice, Voice
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, RoundStarted, RunStarted
 from bydawn.core.layout import STDOUT
@@ -48,7 +49,7 @@ def attach(loop: str | None, cd: Path | None, plain: bool, state_dir: Path | Non
     """
     standing = Registry(state_dir).find(loop, cd)
     if not standing.alive or standing.state.stopped:
-        hint = f"`bydawn show {standing.reference}` tells what happened"
+        hint = Advice(Act("show", standing.reference), " tells what happened")
         raise UserError(
             f"{standing.loop.id} {standing.status.words}", cause="only a running loop has a view", hint=hint
         )
@@ -57,9 +58,9 @@ def attach(loop: str | None, cd: Path | None, plain: bool, state_dir: Path | Non
         _watch(standing, plain=plain)
     now = standing_of(standing.folder)
     if now and now.status in (Status.RUNNING, Status.WAITING):
-        click.echo(f"  {now.loop.id} goes on. Watch it again: {typed(f'attach {standing.reference}')}")
+        click.echo(f"  {now.loop.id} goes on. Watch it again: {typed(Act('attach', standing.reference))}")
     elif now and now.status is Status.CRASHED:
-        click.echo(f"  {now.loop.id} has crashed. Continue: {typed(f'resume {standing.reference}')}")
+        click.echo(f"  {now.loop.id} has crashed. Continue: {typed(Act('resume', standing.reference))}")
 
 
 def _watch(standing: Standing, *, plain: bool) -> None:

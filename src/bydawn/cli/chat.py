@@ -14,6 +14,7 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, state_dir
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.process.guardian import Tether
 from bydawn.store.registry import Registry, Standing, is_name
@@ -63,7 +64,7 @@ def chat(
     if history:
         if text is not None or include:
             cause = "it shows what was said, and asks nothing"
-            raise UserError("--history takes no question", cause=cause, hint="`bydawn chat LOOP --history`")
+            raise UserError("--history takes no question", cause=cause, hint=Advice(Act("chat", "LOOP", history=True)))
         return _show(Registry(state_dir).find(loop, cd), as_json=as_json)
     assert tether  # noqa: S101 - whatever starts an agent runs under a guardian
     name, question = (loop, text) if text is not None else (None, _only_a_question(loop))
@@ -77,7 +78,7 @@ def _only_a_question(word: str | None) -> str:
     """A single word that can be the name of a loop is one whose question was forgotten."""
     if word is None or is_name(word.partition("@")[0]):
         cause = f"{word!r} is the name of a loop, and no question follows" if word else "no question was given"
-        raise UserError("nothing to ask", cause=cause, hint='`bydawn chat LOOP "what is left to do?"`')
+        raise UserError("nothing to ask", cause=cause, hint=Advice(Act('chat LOOP "what is left to do?"')))
     return word
 
 
@@ -112,7 +113,7 @@ def _answer(standing: Standing, turn: "Turn") -> None:
     from bydawn.core.chat import TurnState
     from bydawn.operations.chat import about
 
-    kept = f"your question is kept: `bydawn chat {standing.reference} --history`"
+    kept = Advice("your question is kept: ", Act("chat", standing.reference, history=True))
     if turn.state is TurnState.FAILED:
         raise UserError(f"{turn.agent} did not answer", cause=turn.detail, hint=kept, exit_code=7)
     if turn.state is TurnState.INTERRUPTED:

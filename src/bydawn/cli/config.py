@@ -1,7 +1,6 @@
 """`config`: show and change settings, with the place each comes from."""
 
 import os
-import shlex
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ import msgspec
 from bydawn.cli import render
 from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, cd, state_dir
+from bydawn.core.acts import Act
 from bydawn.core.redact import rewritten
 from bydawn.core.text import shorten, visible
 from bydawn.operations import settings
@@ -130,7 +130,7 @@ def check(cd: Path | None, as_json: bool, state_dir: Path | None) -> int:
         click.echo(f"  ! {warning}")
     if inert:
         click.echo(f"  ! not in effect until you trust the project's file: {', '.join(inert)}")
-        click.echo(f"    → {render.typed(f'trust {visible(shlex.quote(str(folder)))}')}")
+        click.echo(f"    → {render.typed(Act('trust', visible(str(folder))))}")
     if not gathered.problems:
         click.echo("  ✓ Every setting is valid.")
     return 2 if gathered.problems else 0
@@ -187,7 +187,7 @@ def _change(key: str, words: tuple[str, ...], user: bool, cd: Path | None, state
     click.echo(f"  {'Set' if words else 'Removed'} {key} {'in' if words else 'from'} {visible(str(file.path))}")
     if not trusted:
         click.echo("  The file has other settings that you have not trusted yet:")
-        click.echo(f"    {render.typed(f'trust {visible(shlex.quote(str(folder)))}')}")
+        click.echo(f"    {render.typed(Act('trust', visible(str(folder))))}")
 
 
 def _as_data(given: Given, inert: bool) -> dict[str, object]:

@@ -8,6 +8,7 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, state_dir
+from bydawn.core.acts import Act
 from bydawn.core.text import visible
 from bydawn.operations import edit as operation
 from bydawn.operations.preconditions import found_workspace
@@ -36,7 +37,7 @@ def edit(what: str, user: bool, cd: Path | None, state_dir: Path | None) -> None
         path, trusted = operation.edit_config(folder, Trusts(Registry(state_dir).root.trust), user=user)
         if not trusted:
             click.echo(f"  {visible(str(path))} has settings that you have not trusted yet:")
-            click.echo(f"    {render.typed(f'trust {visible(shlex.quote(str(folder)))}')}")
+            click.echo(f"    {render.typed(Act('trust', visible(str(folder))))}")
         return
     if user:
         raise click.UsageError("--user only works with config")

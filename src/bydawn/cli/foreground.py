@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bydawn.cli.command import option
+from bydawn.core.acts import Act
 from bydawn.core.errors import UserError
 from bydawn.process.guardian import Tether
 
@@ -58,11 +59,12 @@ def run_in_foreground(
             say=terminal.warn,
             rounds_allowed=rounds_allowed,
             seconds_allowed=seconds_allowed,
-            go_on=typed(f"resume {planned.reference}"),
+            go_on=typed(Act("resume", planned.reference)),
         )
         stopped = run(planned, worker)
         if stopped.end is End.CHECKPOINT and planned.loop.checkpoint and planned.loop.checkpoint.mode == "pause":
-            ours = [*state_folder(), *(["--plain"] if plain else [])]
+            folder = state_folder()
+            ours = [*(["--state-dir", folder] if folder else []), *(["--plain"] if plain else [])]
             tether.leave([*voice.go_on(planned.loop), *(ours if planned.loop.dialect is None else [])])
         return voice.exit_code(stopped)
     finally:

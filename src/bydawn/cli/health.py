@@ -39,8 +39,8 @@ def health(cd: Path | None, as_json: bool, state_dir: Path | None) -> int:
         return found.verdict.exit_code
     for finding in found.findings:
         render.paragraph(f"{_SIGNS[finding.verdict]} {finding.verdict}: {shorten(plain(finding.what), 300)}")
-        for step in render.typed_steps([finding.hint] if finding.hint else []):
-            click.echo(f"    → {step.command or step.why}")
+        for step in [finding.hint] if finding.hint else []:
+            click.echo(f"    → {render.typed(step.command) or step.why}")
     if not found.findings:
         click.echo(f"  {_SIGNS['ok']} ok: {plural(found.loops, 'loop')}" if found.loops else "  No loops.")
     return found.verdict.exit_code

@@ -9,6 +9,7 @@ from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.cli.rows import Layout, used_columns
+from bydawn.core.acts import Act
 from bydawn.core.history import Attempt
 from bydawn.core.text import fit, plain, shorten
 from bydawn.core.values import Status
@@ -49,11 +50,11 @@ def show(loop: str | None, round_: int | None, cd: Path | None, as_json: bool, s
         return
     found = changed(standing)
     _show_loop(standing, found)
-    this = f"bydawn show {standing.reference}"
+    this = Act("show", standing.reference)
     steps = [step for step in next_steps(standing) if step.command != this]
     if found:
         steps.append(look(standing, found, Path.cwd()))
-    render.next_steps(render.typed_steps(steps), numbered=standing.status is Status.BLOCKED)
+    render.next_steps(steps, numbered=standing.status is Status.BLOCKED)
 
 
 def _show_fields(fields: Iterable[Field]) -> None:
@@ -141,4 +142,4 @@ def why(loop: str | None, cd: Path | None, as_json: bool, state_dir: Path | None
         render.field("Proof", row)
     render.paragraph(f"Replayed: {plain(decision.replayed)}")
     if crashed:
-        render.next_steps(render.typed_steps(next_steps(standing)))
+        render.next_steps(next_steps(standing))

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from bydawn.cli import background, foreground, terminal  # noqa: F401
 from bydawn.cli.program import shielded
 from bydawn.cli.voice import Voice
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import Restart
@@ -55,7 +56,7 @@ def keep_all(state_dir: Path | None, back_off: float = BACK_OFF) -> int:
     try:
         held = watches.take(registry, None, watches.EVERY)
     except Owned as owned:
-        cause, hint = f"{owned} keeps all loops running", "`bydawn service status` tells about it"
+        cause, hint = f"{owned} keeps all loops running", Advice(Act("service status"), " tells about it")
         raise UserError("bydawn is already doing that", cause=cause, hint=hint, exit_code=_OVERTAKEN) from None
     known: set[LoopFolder] = set()
 

@@ -9,6 +9,7 @@ from bydawn.cli.command import group
 from bydawn.cli.foreground import be_trusted
 from bydawn.cli.options import as_json, cd, read, state_dir
 from bydawn.core import kinds
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.operations.notices import try_out
 from bydawn.operations.preconditions import found_workspace, refuse_inside_a_round
@@ -44,7 +45,8 @@ def test(urls: tuple[str, ...], cd: Path | None, as_json: bool, state_dir: Path 
         if gathered["notify"].layer is Layer.PROJECT:
             be_trusted(gathered, workspace, state_dir)
     if not addresses:
-        hint = "add one (`bydawn notify test URL`), or set it: `bydawn config set --user notify URL`"
+        test, keep = Act("notify test", "URL"), Act("config set --user", "notify", "URL")
+        hint = Advice("add one (", test, "), or set it: ", keep)
         raise UserError("no address to send a notice to", cause="none was given, and none is set", hint=hint)
     tried = try_out(addresses, workspace)
     if as_json:

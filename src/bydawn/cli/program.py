@@ -10,6 +10,7 @@ import click
 from bydawn import __version__
 from bydawn.cli.command import Group, Option
 from bydawn.cli.main import starts_a_loop
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 
 # Under each heading: command, module, what it does. Help and dispatch read the same table.
@@ -96,7 +97,7 @@ class Commands(Group):
         import difflib
 
         close = difflib.get_close_matches(word, MODULES, n=1)
-        hint = f"did you mean `bydawn {close[0]}`?" if close else "`bydawn --help` lists the commands"
+        hint = Advice("did you mean ", Act(close[0]), "?") if close else Advice(Act("--help"), " lists the commands")
         raise UserError(f"there is no command {word!r}", cause="nothing was started", hint=hint)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

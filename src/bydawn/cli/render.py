@@ -2,13 +2,13 @@
 
 import itertools
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from bydawn.core.acts import OURS, Act, spelled, written
 from bydawn.core.text import duration, plain
 from bydawn.core.values import Status
 
@@ -32,7 +32,7 @@ def emit_json(view: "msgspec.Struct | Mapping[str, object]") -> None:
     """Print a value as one JSON document."""
     import msgspec
 
-    document = b'{"schema":1,' + msgspec.json.encode(view)[1:]
+    document = b'{"schema":1,' + msgspec.json.encode(view, enc_hook=str)[1:]
     click.echo(msgspec.json.format(document, indent=2).decode())
 
 
@@ -41,38 +41,25 @@ def me() -> str:
     return os.environ.get("BYDAWN_AS") or "bydawn"
 
 
-def typed(words: str) -> str:
-    """A bydawn command as the person has to type it, so that it can be pasted and finds the same loops."""
-    given = state_folder() if words.split()[0] in OF_LOOPS else []
-    if not given:
-        return f"{me()} {words}"
-    import shlex
-
-    return f"{me()} {words} {shlex.join(given)}"
-
-
-def typed_steps(steps: "Sequence[Next]") -> "list[Next]":
-    """Next steps with bydawn commands as the person has to type them."""
-    from msgspec.structs import replace
-
-    ours = "bydawn "
-    return [
-        replace(step, command=typed(step.command.removeprefix(ours))) if step.command.startswith(ours) else step
-        for step in steps
-    ]
+def typed(command: str) -> str:
+    """A command as the person has to type it: an act of ours can be pasted and finds the same loops."""
+    if not isinstance(command, Act) or command.program != OURS:
+        return command
+    of_loops = command.verb.partition(" ")[0] in OF_LOOPS
+    return " ".join(filter(None, (me(), command.words, spelled({"state-dir": state_folder()}) if of_loops else "")))
 
 
 def as_typed(text: str) -> str:
-    """A text with bydawn commands in it as the person has to type them."""
-    return re.sub("`bydawn ([^`]+)`", lambda found: f"`{typed(found[1])}`", text)
+    """A sentence with the acts in it as the person has to type them."""
+    return written(text, typed)
 
 
-def state_folder() -> list[str]:
-    """`--state-dir X` if it was typed; a variable or a settings file applies next time too."""
+def state_folder() -> str | None:
+    """The value of `--state-dir` if it was typed; a variable or a settings file applies next time too."""
     words = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]
     given = [word.partition("=")[2] for word in words if word.startswith("--state-dir=")]
     given += [after for word, after in itertools.pairwise(words) if word == "--state-dir"]
-    return ["--state-dir", str(Path(given[-1]).absolute())] if given else []
+    return str(Path(given[-1]).absolute()) if given else None
 
 
 def width() -> int:
@@ -133,18 +120,19 @@ def next_steps(steps: "Sequence[Next]", *, numbered: bool = False) -> None:
 
 
 def step_lines(steps: "Sequence[Next]", *, numbered: bool = False) -> "Iterator[str]":
-    """Each step on a line, or on two if it would be too long; plain advice has no command."""
-    short = [len(step.command) for step in steps if len(step.command) + len(step.why) + 11 <= width()]
+    """Each step as it has to be typed, on a line or on two; plain advice has no command."""
+    rows = [(typed(step.command), step.why) for step in steps]
+    short = [len(command) for command, why in rows if len(command) + len(why) + 11 <= width()]
     widest = max(short, default=0)
-    for number, step in enumerate(steps, 1):
+    for number, (command, why) in enumerate(rows, 1):
         begin = f"    {number}  " if numbered else "    "
-        if not step.command:
-            yield from (f"{begin}{line}" for line in wrapped(step.why, len(begin)))
-        elif max(widest, len(step.command)) + len(step.why) + len(begin) + 4 <= width():
-            yield f"{begin}{step.command:<{widest}}  {step.why}"
+        if not command:
+            yield from (f"{begin}{line}" for line in wrapped(why, len(begin)))
+        elif max(widest, len(command)) + len(why) + len(begin) + 4 <= width():
+            yield f"{begin}{command:<{widest}}  {why}"
         else:
-            yield f"{begin}{step.command}"
-            yield from (f"{' ' * len(begin)}  {line}" for line in wrapped(step.why, len(begin) + 2))
+            yield f"{begin}{command}"
+            yield from (f"{' ' * len(begin)}  {line}" for line in wrapped(why, len(begin) + 2))
 
 
 def rehearsal(shown: "Rehearsal") -> None:

@@ -11,6 +11,7 @@ from bydawn.cli.command import command, option
 from bydawn.cli.foreground import detach, plain, run_in_foreground
 from bydawn.cli.options import cd, loop_argument, read, state_dir
 from bydawn.core import kinds
+from bydawn.core.acts import Act, Advice
 from bydawn.core.breakers import Limits, NewLimit
 from bydawn.core.errors import UserError
 from bydawn.core.kinds import Value
@@ -160,7 +161,9 @@ def resume(
     if foreground and (not all_ or stopped or detach or cd):
         cause = "it keeps every loop running that crashed or that a shutdown ended, in any folder"
         raise UserError(
-            "--foreground only works with --all alone", cause=cause, hint="`bydawn resume --all --foreground`"
+            "--foreground only works with --all alone",
+            cause=cause,
+            hint=Advice(Act("resume", all=True, foreground=True)),
         )
     if foreground:
         from bydawn.cli.many import keep_all

@@ -12,6 +12,7 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import state_dir
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.store.registry import Registry
 
@@ -144,7 +145,7 @@ def keep_serving(wanted: "Wanted", *, opens: bool = False) -> int:
         if sys.stdout.isatty():  # otherwise a log would keep the codes
             _say(links.made(wanted.registry.root, serving), serving, phone=not loopback)
         else:
-            click.echo(f"  {serving.name} is at {url}  Links: {render.typed('serve --link')}")
+            click.echo(f"  {serving.name} is at {url}  Links: {render.typed(Act('serve', link=True))}")
             sys.stdout.flush()
         if opens:
             found = links.made(wanted.registry.root, serving)
@@ -171,7 +172,7 @@ def _new_links(registry: Registry) -> int:
     refuse_inside_a_round()
     found = links.running(registry.root)
     if not found:
-        raise UserError("no server is running", cause="a link leads to one", hint="`bydawn serve` starts it")
+        raise UserError("no server is running", cause="a link leads to one", hint=Advice(Act("serve"), " starts it"))
     for serving in found:
         phone = not links.is_loopback(serving.url.partition("//")[2].rpartition(":")[0].strip("[]"))
         _say(links.made(registry.root, serving), serving, phone=phone)
@@ -185,7 +186,9 @@ def _say(found: "Links", serving: "Serving", *, phone: bool) -> None:
     if found.steer:
         render.field("Steer", found.steer)
     render.field("Look", found.look)
-    render.paragraph(f"Each link opens one browser, within 5 minutes. More links: {render.typed('serve --link')}")
+    render.paragraph(
+        f"Each link opens one browser, within 5 minutes. More links: {render.typed(Act('serve', link=True))}"
+    )
     if phone:
         click.echo(qr_code(found.steer or found.look))
         render.paragraph(_EXPOSED)

@@ -70,7 +70,7 @@ def status(as_json: bool) -> None:
     render.field("File", tilde(told.unit.path))
     if told.note:
         render.field("Logout", told.note)
-    render.next_steps(render.typed_steps(told.next))
+    render.next_steps(told.next)
 
 
 def _tell(told: "Told") -> None:
@@ -83,4 +83,4 @@ def _tell(told: "Told") -> None:
     render.paragraph(told.sentence if told.text else f"{told.sentence}  {where}")
     if told.note:
         render.paragraph(told.note)
-    render.next_steps(render.typed_steps(told.next))
+    render.next_steps(told.next)

@@ -10,8 +10,9 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
+from bydawn.core.acts import Act
 from bydawn.core.errors import UserError
-from bydawn.core.text import plain, shorten, visible
+from bydawn.core.text import PLACEHOLDER, plain, shorten, visible
 from bydawn.core.values import EXIT_CODES
 from bydawn.operations import views
 from bydawn.operations.amounts import plural
@@ -78,12 +79,12 @@ def status(
 def _lines(seen: _Found, height: int = sys.maxsize) -> list[str]:
     """The loops and what to do next; in a window, only as many loops as fit."""
     if not seen.listed and not seen.hidden:
-        start = render.typed('run "…"')
-        return ["  No loops yet.", "", f"  Watch one    {render.typed('demo')}", f"  Start one    {start}"]
-    steps = render.typed_steps(views.first_step(seen.listed))
+        start = render.typed(Act("run", PLACEHOLDER))
+        return ["  No loops yet.", "", f"  Watch one    {render.typed(Act('demo'))}", f"  Start one    {start}"]
+    steps = views.first_step(seen.listed)
     end = ["", "  Next", *render.step_lines(steps)] if steps else []
     if seen.hidden:
-        end.insert(0, f"  {plural(seen.hidden, 'dismissed loop')} not listed: {render.typed('status --all')}")
+        end.insert(0, f"  {plural(seen.hidden, 'dismissed loop')} not listed: {render.typed(Act('status', all=True))}")
     room, rows, shown = max(1, height - len(end) - 1), list[str](), 0
     lines = [views.status_line(each) for each in seen.listed[:room]]
     names = min(24, max((len(line.view.loop) for line in lines), default=0))

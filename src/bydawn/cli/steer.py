@@ -9,6 +9,7 @@ import click
 from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, state_dir
 from bydawn.cli.render import typed
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.values import Status
 from bydawn.operations import steer
@@ -39,7 +40,7 @@ def _only_a_text(word: str) -> str:
     if " " in word.strip():
         return word
     cause = f"{word!r} is the name of a loop, and no text follows"
-    raise UserError("nothing to tell", cause=cause, hint='`bydawn tell LOOP "round half up"`')
+    raise UserError("nothing to tell", cause=cause, hint=Advice(Act('tell LOOP "round half up"')))
 
 
 _loops = click.argument("loops", nargs=-1, metavar="[LOOP]...")
@@ -127,13 +128,13 @@ def dismiss(loop: str, cd: Path | None, state_dir: Path | None) -> None:
     """
     standing = Registry(state_dir).find(loop, cd)
     steer.dismiss(standing)
-    click.echo(f"  {standing.loop.id} is no longer listed, except with {typed('status --all')}")
+    click.echo(f"  {standing.loop.id} is no longer listed, except with {typed(Act('status', all=True))}")
     if not standing.finished:
-        click.echo(f"  Bring it back: {typed(f'resume {standing.reference}')}")
+        click.echo(f"  Bring it back: {typed(Act('resume', standing.reference))}")
 
 
 def _say(standing: Standing, answer: steer.Answer, change: str, go_on: str) -> None:
     for name in answer.ended:
         click.echo(f"  Ended what was still running: {name}")
     what = change if answer.changed else Status(answer.state).already
-    click.echo(f"  {standing.loop.id} {what}. {go_on}: {typed(f'resume {standing.reference}')}")
+    click.echo(f"  {standing.loop.id} {what}. {go_on}: {typed(Act('resume', standing.reference))}")

@@ -9,6 +9,7 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
+from bydawn.core.acts import Act
 from bydawn.core.redact import rewritten
 from bydawn.core.text import plain, shorten, visible
 from bydawn.core.values import TaskStatus
@@ -254,7 +255,7 @@ def _settled(standing: Standing, rows: Iterable[SettledNow], what: str) -> None:
 
 def _go_on(standing: Standing) -> None:
     if not standing.alive:
-        click.echo(f"  Continue: {render.typed(f'resume {standing.reference}')}")
+        click.echo(f"  Continue: {render.typed(Act('resume', standing.reference))}")
 
 
 @tasks.command()

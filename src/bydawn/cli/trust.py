@@ -10,6 +10,7 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, state_dir
+from bydawn.core.acts import Act
 from bydawn.core.errors import UserError
 from bydawn.core.text import visible
 from bydawn.operations import settings
@@ -92,7 +93,7 @@ def _give(gathered: "Settings", folder: Path, once: str | None, trusts: Trusts, 
     elif question is None:
         click.echo(f"  Nothing in {visible(str(place))} needs your trust.")
         for file in () if config else _other_files(folder):
-            click.echo(f"  Another tool's file is reviewed by its name: {render.typed(f'trust {file}')}")
+            click.echo(f"  Another tool's file is reviewed by its name: {render.typed(Act('trust', str(file)))}")
         _show_git(folder)
     elif trusts.covers(place, question.powers):
         _show(question)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bydawn.cli import render
+from bydawn.core.acts import Act
 from bydawn.core.facts import LoopStopped, RunStarted
 from bydawn.core.history import number
 from bydawn.core.loop import Loop
@@ -39,8 +40,7 @@ class Voice:
         return views.reason(standing)
 
     def next_steps(self, standing: Standing) -> list[Next]:
-        """What a person can do, with commands as they have to type them."""
-        return render.typed_steps(next_steps(standing))
+        return next_steps(standing)
 
     def exit_code(self, stopped: LoopStopped) -> int:
         return 2 if stopped.is_refusal else EXIT_CODES[stopped.end]
@@ -55,15 +55,15 @@ class Voice:
         goes_on = f"continues after round {state.round}" if planned.goes_on and state.round else "runs"
         fields = [each for each in opening(loop, state, fact.tasks) if each.label not in ("Loop", "Ctrl-C")]
         steps = [
-            Next(command=f"bydawn attach {name}", why="watch it; q leaves, and it goes on"),
-            Next(command=f"bydawn show {name}", why="how far it is"),
-            Next(command=f"bydawn stop {name}", why="end it"),
+            Next(command=Act("attach", name), why="watch it; q leaves, and it goes on"),
+            Next(command=Act("show", name), why="how far it is"),
+            Next(command=Act("stop", name), why="end it"),
         ]
         return [
             f"  {loop.id} {goes_on} in the background; this terminal can be closed.",
             *(f"  {each.label:<6} {shorten(each.text, render.width() - 9)}" for each in fields),
             "",
-            *render.step_lines(render.typed_steps(steps)),
+            *render.step_lines(steps),
         ]
 
     def resumed(self, standing: Standing) -> str:
@@ -88,14 +88,13 @@ class DemoVoice(Voice):
 
     def next_steps(self, standing: Standing) -> list[Next]:
         name, folder = standing.reference, tilde(standing.loop.workspace)
-        steps = [
-            Next(command=f"bydawn show {name}", why="what happened in each round"),
-            Next(command=f"bydawn logs {name} --round 3", why="what the agent said"),
-            Next(command=f"bydawn why {name}", why="why it ended"),
+        return [
+            Next(command=Act("show", name), why="what happened in each round"),
+            Next(command=Act("logs", name, round=3), why="what the agent said"),
+            Next(command=Act("why", name), why="why it ended"),
             Next(command=f"git -C {folder} log --stat", why="what the agent changed"),
-            Next(command="bydawn run --help", why="start one in your own folder, with your own agent"),
+            Next(command=Act("run", help=True), why="start one in your own folder, with your own agent"),
         ]
-        return render.typed_steps(steps)
 
 
 class DialectVoice(Voice):

@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from bydawn.cli.keys import single_keys, wants_to_leave
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 
 T = TypeVar("T")
@@ -25,7 +26,10 @@ _TICK = 0.25  # seconds until a new size of the window is seen
 def watch(look: Callable[[], T], lines: Callable[[T, int], list[str]]) -> T:
     """Draw what a look finds, as lines for a window of some height; what the last one found."""
     if not sys.stdout.isatty() or os.environ.get("TERM", "") in ("", "dumb"):
-        cause, hint = "the list is redrawn on a screen", "run `bydawn status --json` as often as you need it"
+        cause, hint = (
+            "the list is redrawn on a screen",
+            Advice("run ", Act("status", json=True), " as often as you need it"),
+        )
         raise UserError("--watch needs a terminal", cause=cause, hint=hint)
     gc.enable()  # this may take all night
     console = Console(highlight=False, markup=False, emoji=False)  # the colors are in the lines

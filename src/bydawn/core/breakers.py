@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bydawn.core import kinds
+from bydawn.core.acts import Flag
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration
 from bydawn.core.values import MOST_RESTARTS, End, Moment, Now, Usage
@@ -137,7 +138,7 @@ _ROWS = (  # in the order in which `why` shows them
         field="rounds",
         reading=lambda state, _: state.rounds,
         reason=lambda it, _: f"all {it.limit:.0f} rounds are used up" if it.limit > 1 else "the only round is used up",
-        raising=Raising(flag="--rounds", step=20, used="has used {:.0f} rounds".format, is_total=True),
+        raising=Raising(flag="rounds", step=20, used="has used {:.0f} rounds".format, is_total=True),
     ),
     Breaker(
         rule=Rule.ROUNDS_THIS_RUN,
@@ -154,7 +155,7 @@ _ROWS = (  # in the order in which `why` shows them
         field="iterations",
         reading=lambda state, _: state.records.iterations,
         reason=lambda it, _: f"all {it.limit:.0f} iterations are used up",
-        raising=Raising(flag="--iterations", step=50, used="has recorded {:.0f} iterations".format, is_total=True),
+        raising=Raising(flag="iterations", step=50, used="has recorded {:.0f} iterations".format, is_total=True),
     ),
     Breaker(
         rule=Rule.NO_PROGRESS,
@@ -163,7 +164,7 @@ _ROWS = (  # in the order in which `why` shows them
         field="no_progress",
         reading=lambda state, _: state.rounds_without_progress,
         reason=lambda _, state: nothing_new(state),
-        raising=Raising(flag="--max-no-change", step=5, used="made no progress in {:.0f} rounds".format),
+        raising=Raising(flag="max-no-change", step=5, used="made no progress in {:.0f} rounds".format),
     ),
     Breaker(
         rule=Rule.NO_TASK_DONE,
@@ -172,7 +173,7 @@ _ROWS = (  # in the order in which `why` shows them
         field="no_task_done",
         reading=lambda state, _: state.rounds_without_result,
         reason=lambda it, _: f"in {it.reading:.0f} rounds no task was done and no check turned green",
-        raising=Raising(flag="--max-no-task-done", step=20, used="did no task in {:.0f} rounds".format),
+        raising=Raising(flag="max-no-task-done", step=20, used="did no task in {:.0f} rounds".format),
     ),
     Breaker(
         rule=Rule.STILL_RED,
@@ -181,7 +182,7 @@ _ROWS = (  # in the order in which `why` shows them
         field="no_task_done",
         reading=lambda state, _: state.red_rounds,
         reason=lambda it, _: f"in {it.reading:.0f} rounds no check turned green, and there were never fewer failures",
-        raising=Raising(flag="--max-no-task-done", step=20, used="fixed no check in {:.0f} rounds".format),
+        raising=Raising(flag="max-no-task-done", step=20, used="fixed no check in {:.0f} rounds".format),
     ),
     Breaker(
         rule=Rule.SAME_FAILURE,
@@ -191,7 +192,7 @@ _ROWS = (  # in the order in which `why` shows them
         reading=lambda state, _: state.same_failure,
         trips_at=_patience,
         reason=_same_failure,
-        raising=Raising(flag="--max-same-failure", step=5, used="failed the same way {:.0f} times".format),
+        raising=Raising(flag="max-same-failure", step=5, used="failed the same way {:.0f} times".format),
     ),
     Breaker(
         rule=Rule.CHECK_FAILURES,
@@ -201,7 +202,7 @@ _ROWS = (  # in the order in which `why` shows them
         field="check_failures",
         reading=lambda state, _: state.check_failures_in_a_row,
         reason=lambda it, _: f"checks failed after {it.reading:.0f} rounds in a row",
-        raising=Raising(flag="--max-check-failures", step=15, used="failed checks {:.0f} times".format),
+        raising=Raising(flag="max-check-failures", step=15, used="failed checks {:.0f} times".format),
     ),
     Breaker(
         rule=Rule.AGENT_FAILURES,
@@ -211,7 +212,7 @@ _ROWS = (  # in the order in which `why` shows them
         reading=lambda state, _: state.failures_in_a_row,
         trips_at=_failures_allowed,
         reason=_agent_failed,
-        raising=Raising(flag="--max-failures", step=3, used="has failed {:.0f} times in a row".format),
+        raising=Raising(flag="max-failures", step=3, used="has failed {:.0f} times in a row".format),
     ),
     Breaker(
         rule=Rule.COMMANDS_FAILED,
@@ -253,7 +254,7 @@ _ROWS = (  # in the order in which `why` shows them
         reading=lambda _, now: now.elapsed,
         reason=lambda it, _: f"the loop has worked for {duration(it.limit)}",
         raising=Raising(
-            flag="--for",
+            flag="for",
             step=7200,
             write=kinds.span_text,
             used=lambda seconds: f"has worked for {duration(seconds)}",
@@ -284,7 +285,7 @@ _ROWS = (  # in the order in which `why` shows them
         reading=lambda state, _: state.usage.tokens if state.usage else None,
         reason=lambda it, _: f"used {it.reading:,.0f} tokens of a budget of {it.limit:,.0f}",
         raising=Raising(
-            flag="--budget",
+            flag="budget",
             step=1e6,
             write=partial(kinds.amount_text, "tok"),
             used="has used {:,.0f} tokens".format,
@@ -299,7 +300,7 @@ _ROWS = (  # in the order in which `why` shows them
         reading=lambda state, _: state.usage.cost_usd if state.usage else None,
         reason=lambda it, _: f"spent ${it.reading:.2f} of a budget of ${it.limit:.2f}",
         raising=Raising(
-            flag="--budget",
+            flag="budget",
             step=3,
             write=partial(kinds.amount_text, "usd"),
             used="has spent ${:.2f}".format,
@@ -401,7 +402,7 @@ def all_used_up(loop: "Loop", state: "LoopState", now: Now) -> list[Tripped]:
 def asked(limit: Tripped) -> str:
     """The limit as it was typed."""
     how = _raising(limit.name)
-    return f"{how.flag} {how.write(limit.limit)}"
+    return f"--{how.flag} {how.write(limit.limit)}"
 
 
 def used(limit: Tripped) -> str:
@@ -409,16 +410,19 @@ def used(limit: Tripped) -> str:
     return _raising(limit.name).used(limit.reading)
 
 
-def enough(limit: Tripped, state: "LoopState") -> str:
-    """A new value for this limit that lets the loop go on."""
+def enough(limit: Tripped, state: "LoopState") -> dict[str, Flag]:
+    """The flag of `resume` with a new value for this limit that lets the loop go on."""
     how = _raising(limit.name)
-    return f"{how.flag} {how.write(_steps(limit, state, 0))}"
+    return {how.flag: how.write(_steps(limit, state, 0))}
 
 
-def raised(limit: Tripped, state: "LoopState") -> str:
-    """What to add to this limit so that the loop can go on."""
-    how = _raising(limit.name)
-    return f"{how.flag} +{how.write(_steps(limit, state, limit.limit))}"
+def raised(limits: "Iterable[Tripped]", state: "LoopState") -> dict[str, Flag]:
+    """The flags of `resume` that add to these limits, so that the loop can go on."""
+    found = dict[str, list[str]]()
+    for limit in limits:
+        how = _raising(limit.name)
+        found.setdefault(how.flag, []).append(f"+{how.write(_steps(limit, state, limit.limit))}")
+    return {**found}
 
 
 def _raising(rule: Rule) -> Raising:

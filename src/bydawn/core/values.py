@@ -409,7 +409,7 @@ class TaskClaim(Value, frozen=True, kw_only=True):
 
 
 class Next(msgspec.Struct, frozen=True):
-    """A command to paste, and what it does. Ours start with `bydawn`; plain advice has no command."""
+    """A command to paste, an `Act` if it is ours, and what it does; plain advice has no command."""
 
     command: str
     why: str

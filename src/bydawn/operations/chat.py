@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from bydawn import agents
 from bydawn.assemble import inherited
+from bydawn.core.acts import Act, Advice
 from bydawn.core.agent import Activity, Agent, Denied, Ended, Event, Spent, reset_of, used_by
 from bydawn.core.chat import Snapshots, Turn, TurnState
 from bydawn.core.chat_prompt import compose
@@ -224,7 +225,7 @@ def _state(ended: Ended) -> TurnState:
 
 def _refuse_unready(standing: Standing, question: Question, secrets: Secrets) -> None:
     if not question.text.strip():
-        raise UserError("nothing to ask", cause="the question is empty", hint='`bydawn chat LOOP "what is left?"`')
+        raise UserError("nothing to ask", cause="the question is empty", hint=Advice(Act('chat LOOP "what is left?"')))
     if len(question.text) > _LONGEST_QUESTION:
         raise UserError(
             "the question is too long",
@@ -245,7 +246,7 @@ def _take_chat(standing: Standing) -> Lock:
         raise UserError(
             f"another question about {standing.loop.id} is being answered",
             cause=f"{owned} asks it, and there is one at a time",
-            hint=f"wait for the answer; `bydawn chat {standing.reference} --history` shows it",
+            hint=Advice("wait for the answer; ", Act("chat", standing.reference, history=True), " shows it"),
             exit_code=8,
         ) from None
 

@@ -11,6 +11,7 @@ import msgspec
 
 from bydawn import agents
 from bydawn.core import checkpoint, tasks, worklist
+from bydawn.core.acts import Act, Advice
 from bydawn.core.agent import Agent
 from bydawn.core.commits import NAMES, unknown_names
 from bydawn.core.errors import UserError
@@ -127,8 +128,10 @@ def _without_secrets(loop: Loop, secrets: Secrets) -> Loop:
             raise UserError(
                 f"the {name} contains a secret",
                 cause="it would be saved with the loop, and any user here can read command lines",
-                hint="put it in a variable (export MY_TOKEN=…) and run this again: then only the name is saved\n"
-                "       if it only looks like a secret: `bydawn config set --user not_secret TEXT`",
+                hint=Advice(
+                    "put it in a variable (export MY_TOKEN=…) and run this again: then only the name is saved\n",
+                    *("       if it only looks like a secret: ", Act("config set --user", "not_secret", "TEXT")),
+                ),
             ) from None
     return msgspec.structs.replace(loop, **changed)
 

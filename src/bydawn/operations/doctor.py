@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn import agents
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import LedgerRepaired
 from bydawn.core.replay import replay
@@ -112,10 +113,12 @@ def _service(registry: Registry) -> Finding:
     if watch:
         return Finding(name="service", ok=True, detail=f"loops go on by themselves: process {watch.pid} sees to it")
     if is_installed(SERVICE):
-        hint = "`bydawn service status` tells why"
+        hint = Advice(Act("service status"), " tells why")
         return Finding(name="service", ok=False, detail="it is installed and does not run", hint=hint)
     return Finding(
-        name="service", ok=True, detail="not installed: after a reboot, loops wait for `bydawn resume --all`"
+        name="service",
+        ok=True,
+        detail=Advice("not installed: after a reboot, loops wait for ", Act("resume", all=True)),
     )
 
 
@@ -182,13 +185,13 @@ def _ledger(standing: Standing) -> Finding:
     if not standing.finished and (problem := gone(standing)):
         return _bad(name, problem)
     if hangs := hanging(standing):
-        hint = f"end it: `bydawn stop {standing.reference}`, or wait if the machine was asleep"
+        hint = Advice("end it: ", Act("stop", standing.reference), ", or wait if the machine was asleep")
         return Finding(name=name, ok=False, detail=f"{standing.status}; {hangs}", hint=hint)
     if state.stopped and state.stopped.decided.rule == Rule.RESTARTS and not state.dismissed:
         hint = "; ".join(f"{step.why}: `{step.command}`" for step in next_steps(standing))
         return Finding(name=name, ok=False, detail=f"{standing.status}; {state.stopped.reason}", hint=hint)
     if standing.left:
-        hint = f"end it: `bydawn stop {standing.reference}`"
+        hint = Advice("end it: ", Act("stop", standing.reference))
         return Finding(name=name, ok=False, detail=f"{standing.status}; {left_words(standing.left)}", hint=hint)
     if not standing.alive and (torn := torn_bytes(standing.folder)):
         detail, hint = f"its last record was cut off ({torn} bytes)", "harmless: the next start moves these bytes aside"
@@ -224,7 +227,7 @@ def repair(standing: Standing) -> Finding:
         name=name,
         ok=True,
         detail=f"kept the first {good} records; the rest is in {aside}",
-        hint=f"look at that file, then run `bydawn resume {standing.reference}`",
+        hint=Advice("look at that file, then run ", Act("resume", standing.reference)),
     )
 
 

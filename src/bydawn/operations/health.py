@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from bydawn.core.acts import Act
 from bydawn.core.values import Next
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.next_steps import next_steps
@@ -64,7 +65,7 @@ def of_service(registry: Registry) -> Iterator[Finding]:
     from bydawn.host.units import is_installed
 
     if is_installed(SERVICE) and watches.of(registry, None) is None:
-        hint = Next(command="bydawn service status", why="why it does not run")
+        hint = Next(command=Act("service status"), why="why it does not run")
         yield Finding(verdict=Level.DEGRADED, what="the service is installed and does not run", hint=hint)
 
 
@@ -75,14 +76,14 @@ def _of_folder(root: StateFolder) -> Iterator[Finding]:
         hint = Next(command="", why="make it writable, or use another folder: --state-dir DIR")
         yield Finding(verdict=Level.ERROR, what=f"{there} is not writable", hint=hint)
     if is_nearly_full(str(there)):
-        hint = Next(command="bydawn clean", why="see what old loops could free")
+        hint = Next(command=Act("clean"), why="see what old loops could free")
         yield Finding(verdict=Level.ERROR, what=f"the disk of {there} is nearly full", hint=hint)
 
 
 def _of_loop(standing: Standing) -> Finding | None:
     name = standing.loop.id
     if hangs := hanging(standing):
-        end = Next(command=f"bydawn stop {standing.reference}", why="end it, or wait if the machine was asleep")
+        end = Next(command=Act("stop", standing.reference), why="end it, or wait if the machine was asleep")
         return Finding(verdict=Level.ERROR, what=f"{name} gives {hangs}", loop=name, hint=end)
     if not needs_you(standing):
         return None

@@ -3,9 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from bydawn.core.acts import Act, Flag
 from bydawn.core.facts import COMMIT
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
+from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import Next, Status
 from bydawn.operations import outputs, reasons
 from bydawn.operations.pending import asked
@@ -26,10 +28,6 @@ def next_steps(standing: Standing) -> list[Next]:
     return [*merge, *steps] if standing.finished else [*steps, *merge]
 
 
-def _ours(words: str, why: str) -> Next:
-    return Next(command=f"bydawn {words}".strip(), why=why)
-
-
 def _of_its_dialect(standing: Standing) -> list[Next]:
     from bydawn.dialects import of_loop
 
@@ -39,48 +37,49 @@ def _of_its_dialect(standing: Standing) -> list[Next]:
 
 def _by_status(standing: Standing) -> list[Next | None]:
     name, last_words, red = standing.reference, _last_words(standing), _red_checks(standing)
+    resume = Act("resume", name)
     if standing.loop.recording and standing.loop.recording.by_hand and not standing.alive:
-        return [_ours(f"show {name}", "what its session recorded"), *_of_its_dialect(standing), red]
+        return [Next(Act("show", name), "what its session recorded"), *_of_its_dialect(standing), red]
     match standing.status:
         case Status.RUNNING:
-            return [_ours(f"logs {name} -f", "watch it"), _pause_or_stop(standing)]
+            return [Next(Act("logs", name, f=True), "watch it"), _pause_or_stop(standing)]
         case Status.WAITING:
-            return [_ours(f"why {name}", "what it is waiting for"), _ours(f"stop {name}", "give up")]
+            return [Next(Act("why", name), "what it is waiting for"), Next(Act("stop", name), "give up")]
         case Status.BLOCKED:
             return _when_blocked(standing)
         case Status.CHECKPOINT:
-            look = _ours(f"show {name}", "what was done so far")
-            return [look, _ours(f"resume {name} --approve", "approve and continue")]
+            look = Next(Act("show", name), "what was done so far")
+            return [look, Next(Act("resume", name, approve=True), "approve and continue")]
         case Status.FAILED:
-            return [_log_in(standing), last_words, red, _ours(f"resume {name}", "once the agent works again")]
+            return [_log_in(standing), last_words, red, Next(resume, "once the agent works again")]
         case Status.LIMIT:
             return [_beyond_limits(standing), red, last_words]
         case Status.PAUSED:
             stopped = standing.state.stopped
-            return [_ours(f"resume {name}", "begin" if stopped and stopped.is_preparation else "continue"), red]
+            return [Next(resume, "begin" if stopped and stopped.is_preparation else "continue"), red]
         case Status.STOPPED:
             # What was refused at the start would be refused again.
             refused = standing.state.stopped is not None and standing.state.stopped.is_refusal
-            return [_ours(f"resume {name}", "continue after all") if not refused else None, red]
+            return [Next(resume, "continue after all") if not refused else None, red]
         case Status.CRASHED:
-            ends = _ours(f"stop {name}", "end what is still running") if standing.left else None
-            return [ends, _ours(f"resume {name}", "continue where it left off")]
+            ends = Next(Act("stop", name), "end what is still running") if standing.left else None
+            return [ends, Next(resume, "continue where it left off")]
         case Status.DAMAGED:
-            return [_ours(f"doctor --repair {name}", "move the damaged part away")]
+            return [Next(Act("doctor --repair", name), "move the damaged part away")]
         case Status.COMPLETE | Status.UNVERIFIED:
-            return [_ours(f"show {name}", "what happened in each round"), last_words]
+            return [Next(Act("show", name), "what happened in each round"), last_words]
 
 
 def _pause_or_stop(standing: Standing) -> Next | None:
     """Not what has been asked already."""
     if (pending := asked(standing.state)) is None:
-        return _ours(f"pause {standing.reference}", "pause after this round")
+        return Next(Act("pause", standing.reference), "pause after this round")
     is_last = pending.what == "stop" and pending.after_round is None
-    return None if is_last else _ours(f"stop {standing.reference}", "end it now")
+    return None if is_last else Next(Act("stop", standing.reference), "end it now")
 
 
 def _answer(standing: Standing) -> Next:
-    return _ours(f'tell {standing.reference} "…"', "answer the agent")
+    return Next(Act("tell", standing.reference, PLACEHOLDER), "answer the agent")
 
 
 def _log_in(standing: Standing) -> Next | None:
@@ -98,7 +97,7 @@ def _last_words(standing: Standing) -> Next | None:
     last = standing.state.round
     if not last or not outputs.has_printed(standing, last):
         return None
-    return _ours(f"logs {standing.reference} --round {last}", "what the agent said last")
+    return Next(Act("logs", standing.reference, round=last), "what the agent said last")
 
 
 def _red_checks(standing: Standing) -> Next | None:
@@ -108,7 +107,7 @@ def _red_checks(standing: Standing) -> Next | None:
     if not count or not state.verdict_round:
         return None
     what = "the failing check" if count == 1 else "the failing checks"
-    return _ours(f"show {standing.reference} --round {state.verdict_round}", f"what {what} printed")
+    return Next(Act("show", standing.reference, round=state.verdict_round), f"what {what} printed")
 
 
 # -- blocked -----------------------------------------------------------------------------------------------------------
@@ -117,47 +116,48 @@ def _red_checks(standing: Standing) -> Next | None:
 def _when_blocked(standing: Standing) -> list[Next | None]:
     """What helps depends on what blocks it; a note to the agent helps only if the agent can do something."""
     name, stopped = standing.reference, standing.state.stopped
+    resume, accept = Act("resume", name), Act("resume", name, accept=True)
     rule = stopped.decided.rule if stopped else ""
     last_words = _last_words(standing)
-    go_on = _ours(f"resume {name} {_higher_limits(standing)}".strip(), "then continue")
+    go_on = Next(Act("resume", name, flags=_higher_limits(standing)), "then continue")
     if rule in (Rule.AGENT_BLOCKED, Rule.RECORDED_END):
         return [_answer(standing), go_on, last_words]
     if rule == Rule.TAMPERED:
         return [
-            _ours(f"show {name} --round {standing.state.round}", "what the round changed"),
-            _ours(f"resume {name}", "once you have restored the files"),
-            _ours(f"resume {name} --accept", "or keep the changes"),
+            Next(Act("show", name, round=standing.state.round), "what the round changed"),
+            Next(resume, "once you have restored the files"),
+            Next(accept, "or keep the changes"),
         ]
     if rule == Rule.CHANGED_TESTS:
         return [
-            _ours(f"show {name}", "which tests, and why"),
-            _ours(f"resume {name} --accept", "take them as they are"),
-            _ours(f"resume {name}", "or go on, once you have put them back"),
+            Next(Act("show", name), "which tests, and why"),
+            Next(accept, "take them as they are"),
+            Next(resume, "or go on, once you have put them back"),
         ]
     if standing.state.proofs.refused:
-        take = _ours(f"resume {name} --accept", "take the changed tests as they are")
-        return [_ours(f"show {name}", "which tests"), take, go_on, _red_checks(standing), last_words]
+        take = Next(accept, "take the changed tests as they are")
+        return [Next(Act("show", name), "which tests"), take, go_on, _red_checks(standing), last_words]
     if rule == Rule.RESTARTS:
-        why = _ours(f"events {name}", "when it died")
-        return [why, last_words, _ours(f"resume {name}", "once you know why")]
+        why = Next(Act("events", name), "when it died")
+        return [why, last_words, Next(resume, "once you know why")]
     if rule == Rule.TASK_FILE:
         return [*_fix_list(standing), _accept_list(standing)]
     obstacle = standing.state.obstructed
     if rule == Rule.OBSTRUCTED and obstacle and obstacle.kind == "hook":
-        return [_ours(f"resume {name}", "once you have fixed the hook"), _start_another(standing, "hook")]
+        return [Next(resume, "once you have fixed the hook"), _start_another(standing, "hook")]
     if rule == Rule.OBSTRUCTED and obstacle and obstacle.kind == COMMIT:
         return [
-            _ours(f"show {name} --round {standing.state.round}", "what git said"),
-            _ours(f"resume {name}", "once that is fixed: then it is committed first"),
+            Next(Act("show", name, round=standing.state.round), "what git said"),
+            Next(resume, "once that is fixed: then it is committed first"),
         ]
     if rule == Rule.OBSTRUCTED:
-        accept = _ours(f"resume {name} --accept", "or keep the changed files") if standing.state.tampered else None
-        return [_ours(f"resume {name}", "once that is fixed"), accept, last_words]
+        keep = Next(accept, "or keep the changed files") if standing.state.tampered else None
+        return [Next(resume, "once that is fixed"), keep, last_words]
     if rule == Rule.SAME_FAILURE and any(verdict.never_ran for verdict in standing.state.verdicts):
-        return [_ours(f"resume {name}", "once that program exists"), _start_another(standing, "check")]
+        return [Next(resume, "once that program exists"), _start_another(standing, "check")]
     if rule == Rule.TASKS_ASIDE and (skipped := _after_skipping(standing)):
         return [*skipped, go_on]
-    tell = _ours(f'tell {name} "…"', "tell the agent what to do differently")
+    tell = Next(Act("tell", name, PLACEHOLDER), "tell the agent what to do differently")
     return [tell, _skip_aside(standing) or _skip_stuck(standing), go_on, _red_checks(standing), last_words]
 
 
@@ -168,17 +168,17 @@ def _start_another(standing: Standing, what: str) -> Next | None:
     from bydawn.operations.start import typed_again
 
     command, left_out = typed_again(standing.loop)
-    return _ours(command, f"or start a new loop with the right {what}" + (f"; {left_out}" if left_out else ""))
+    return Next(command, f"or start a new loop with the right {what}" + (f"; {left_out}" if left_out else ""))
 
 
 def _fix_list(standing: Standing) -> list[Next]:
     """A folder has no single file to open, so the step names the folder."""
     name, loop = standing.reference, standing.loop
     if not loop.task_folder:
-        return [_ours(f"tasks edit {name}", "fix the list"), _ours(f"resume {name}", "then continue")]
+        return [Next(Act("tasks edit", name), "fix the list"), Next(Act("resume", name), "then continue")]
     where = Path(loop.list_root) / (loop.tasks or "")
-    fix = _ours(f"tasks list {name}", "what is wrong with it")
-    return [fix, _ours(f"resume {name}", f"once you have fixed {where}")]
+    fix = Next(Act("tasks list", name), "what is wrong with it")
+    return [fix, Next(Act("resume", name), f"once you have fixed {where}")]
 
 
 def _accept_list(standing: Standing) -> Next | None:
@@ -187,7 +187,7 @@ def _accept_list(standing: Standing) -> Next | None:
 
     if trouble_if_accepted(standing):
         return None
-    return _ours(f"resume {standing.reference} --accept", "or accept the list as it is now")
+    return Next(Act("resume", standing.reference, accept=True), "or accept the list as it is now")
 
 
 def _after_skipping(standing: Standing) -> list[Next]:
@@ -196,10 +196,10 @@ def _after_skipping(standing: Standing) -> list[Next]:
     skipped, waiting = reasons.stranded_by_skipping(standing)
     if not skipped:
         return []
-    numbers = [" ".join(str(task.number) for task in tasks) for tasks in (skipped, waiting)]
+    numbers = [[str(task.number) for task in tasks] for tasks in (skipped, waiting)]
     return [
-        _ours(f"tasks reopen {name} {numbers[0]}", "do the skipped task after all"),
-        _ours(f"tasks skip {name} {numbers[1]}", "or skip the tasks that wait for it too"),
+        Next(Act("tasks reopen", name, *numbers[0]), "do the skipped task after all"),
+        Next(Act("tasks skip", name, *numbers[1]), "or skip the tasks that wait for it too"),
     ]
 
 
@@ -210,8 +210,8 @@ def _skip_aside(standing: Standing) -> Next | None:
     from bydawn.operations.tasks import of_loop
 
     numbers = [str(task.number) for task in of_loop(standing).standings.tasks if task.id in aside]
-    skip = f"tasks skip {standing.reference} {' '.join(numbers)}"
-    return _ours(skip, "or skip what was set aside") if numbers else None
+    skip = Act("tasks skip", standing.reference, *numbers)
+    return Next(skip, "or skip what was set aside") if numbers else None
 
 
 def _skip_stuck(standing: Standing) -> Next | None:
@@ -229,7 +229,7 @@ def _skip_stuck(standing: Standing) -> Next | None:
     if not mine or not others:
         return None
     are_open = f"{plural(others, 'other task')} {'is' if others == 1 else 'are'} open"
-    return _ours(f"tasks skip {standing.reference} {mine[0].number}", f"or leave this task: {are_open}")
+    return Next(Act("tasks skip", standing.reference, str(mine[0].number)), f"or leave this task: {are_open}")
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
@@ -238,23 +238,23 @@ def _skip_stuck(standing: Standing) -> Next | None:
 def _beyond_limits(standing: Standing) -> Next:
     flags, stopped = _higher_limits(standing), standing.state.stopped
     if flags:
-        return _ours(f"resume {standing.reference} {flags}", "raise the limit and continue")
+        return Next(Act("resume", standing.reference, flags=flags), "raise the limit and continue")
     is_limited = stopped is not None and stopped.decided.rule == Rule.LIMIT_STOPS
-    return _ours(f"resume {standing.reference}", "once the usage limit has reset" if is_limited else "continue")
+    return Next(Act("resume", standing.reference), "once the usage limit has reset" if is_limited else "continue")
 
 
-def _higher_limits(standing: Standing) -> str:
+def _higher_limits(standing: Standing) -> dict[str, Flag]:
     """The flags of `resume` that raise every used-up limit at once."""
     from bydawn.core import breakers
     from bydawn.core.values import Now
 
     loop, state, now = standing.loop, standing.state, datetime.now(UTC)
-    flags = [breakers.raised(each, state) for each in breakers.all_used_up(loop, state, Now(now, state.elapsed))]
+    flags = breakers.raised(breakers.all_used_up(loop, state, Now(now, state.elapsed)), state)
     if (until := breakers.limits_of(loop, state).until) and until <= now:
-        flags.append("--until 09:00")
+        flags["until"] = "09:00"
     if state.stopped and state.stopped.decided.rule == Rule.LATEST_WAKE:
         # Just after the first usage limit resets, if that is known.
         known = [row.until.astimezone() for row in limited_now(standing) if row.until]
         free = f"{min(known) + timedelta(minutes=5):%Y-%m-%dT%H:%M}" if known else "09:00"
-        flags.append(f"--latest-wake {free}")
-    return " ".join(flags)
+        flags["latest_wake"] = free
+    return flags

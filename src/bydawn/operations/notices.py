@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bydawn import dialects
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.facts import NoticeEnded
 from bydawn.core.notices import Notice, Order, ended, of_end
@@ -27,7 +28,7 @@ def refuse_unknown(addresses: tuple[str, ...]) -> None:
             raise UserError(
                 f"--notify {each.to}: no service has such an address",
                 cause=each.detail,
-                hint="`bydawn notify test URL` tries one; any https:// address works, and gets JSON",
+                hint=Advice(Act("notify test", "URL"), " tries one; any https:// address works, and gets JSON"),
             )
 
 

@@ -4,9 +4,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.loop import COOKIE, Loop
-from bydawn.core.text import plain
+from bydawn.core.text import PLACEHOLDER, plain
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Standing, reference
@@ -57,7 +58,7 @@ def refuse_by_hand(loop: Loop) -> None:
         raise UserError(
             f"bydawn does not run {loop.id}: a person's own session works on it",
             cause="it is an interactive task; that session does one iteration after the other and records them",
-            hint='go on in that session, or give bydawn a loop of its own: `bydawn run --new "…"`',
+            hint=Advice("go on in that session, or give bydawn a loop of its own: ", Act("run --new", PLACEHOLDER)),
         )
 
 
@@ -107,7 +108,9 @@ def gone(standing: Standing) -> UserError | None:
     return UserError(
         f"the workspace of {loop.id} is gone: {loop.workspace}",
         cause="it was removed, renamed or not mounted, and a loop cannot move to another folder",
-        hint=f"restore or mount it, then run `bydawn resume {standing.reference}`; or start a new loop elsewhere",
+        hint=Advice(
+            "restore or mount it, then run ", Act("resume", standing.reference), "; or start a new loop elsewhere"
+        ),
     )
 
 
@@ -136,7 +139,7 @@ def take_lock(folder: LoopFolder, loop: Loop) -> lock.Lock:
         raise UserError(
             f"the loop {loop.id} is already running",
             cause=f"{owned} is running it",
-            hint=f"watch it with `bydawn logs {name} -f`, or stop it with `bydawn stop {name}`",
+            hint=Advice("watch it with ", Act("logs", name, f=True), ", or stop it with ", Act("stop", name)),
             exit_code=8,
         ) from None
 

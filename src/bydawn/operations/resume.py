@@ -8,6 +8,7 @@ import msgspec
 
 from bydawn import agents
 from bydawn.core import breakers
+from bydawn.core.acts import Act, Advice, spelled
 from bydawn.core.breakers import NewLimit, limits_of
 from bydawn.core.completion import lost_lines
 from bydawn.core.decide import checkpoint_of
@@ -93,14 +94,14 @@ def _accepted(standing: Standing) -> tuple[str, ...]:
         raise UserError(
             f"{standing.loop.id} has nothing to accept",
             cause="no protected file and no test was changed, and its task list is fine",
-            hint=f"continue with `bydawn resume {standing.reference}`",
+            hint=Advice("continue with ", Act("resume", standing.reference)),
         )
     # Missing tasks can be accepted, but not a list that cannot be read or put in order.
     if not files and (trouble := trouble_if_accepted(standing)):
         raise UserError(
             f"the task list of {standing.loop.id} cannot be accepted as it is",
             cause=trouble,
-            hint=f"fix it, then run `bydawn resume {standing.reference}`",
+            hint=Advice("fix it, then run ", Act("resume", standing.reference)),
         )
     return (*files, *lists)
 
@@ -119,13 +120,13 @@ def _refuse_used_up(standing: Standing, limits: Sequence[NewLimit]) -> None:
         raise UserError(
             f"{breakers.asked(found)} is already used up",
             cause=f"{name} {breakers.used(found)}; nothing was changed",
-            hint=f"`bydawn resume {standing.reference} {breakers.enough(found, state)}`",
+            hint=Advice(Act("resume", standing.reference, flags=breakers.enough(found, state))),
         )
     if others := breakers.all_used_up(standing.loop, raised, now):  # then raising this one does not help
         raise UserError(
             "another limit is used up too",
             cause=f"{name} {' and '.join(map(breakers.used, others))}; nothing was changed",
-            hint=f"add {' '.join(breakers.raised(each, state) for each in others)}",
+            hint=f"add {spelled(breakers.raised(others, state))}",
         )
 
 
@@ -137,7 +138,7 @@ def _approved(standing: Standing) -> ReachedMark:
     raise UserError(
         f"the loop {standing.loop.id} is not at a checkpoint",
         cause=unlike if moved else f"it is {standing.status}",
-        hint=f"continue with `bydawn resume {standing.reference}`" + ("; it stops there again" if moved else ""),
+        hint=Advice("continue with ", Act("resume", standing.reference)) + ("; it stops there again" if moved else ""),
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from bydawn.core.acts import Act
 from bydawn.core.errors import UserError
 from bydawn.core.values import Next
 from bydawn.host.units import Change, Manager, Unit, UnitState, Words, environment, home, manager
@@ -64,9 +65,9 @@ def install(state_dir: Path | None, *, with_web: bool = False, dry_run: bool = F
     changes = [found.install(each) for each in units]
     sentence = _SENTENCES[changes[0]]
     note, linger = logout(found.lingers())
-    link = (Next("bydawn serve --link", "open the page"),) if with_web else ()
+    link = (Next(Act("serve", link=True), "open the page"),) if with_web else ()
     return Told(
-        sentence=sentence, path=path, note=note, next=(*link, Next("bydawn service status", "is it running?"), *linger)
+        sentence=sentence, path=path, note=note, next=(*link, Next(Act("service status"), "is it running?"), *linger)
     )
 
 
@@ -84,7 +85,7 @@ def remove(*, dry_run: bool = False) -> Told:
     refuse_inside_a_round()
     for name, _ in there:
         found.remove(name)
-    again = Next("bydawn resume --all", "continue the loops that it ran")
+    again = Next(Act("resume", all=True), "continue the loops that it ran")
     return Told(sentence="Stopped and removed.", path=state.path, next=(again,))
 
 
@@ -96,7 +97,7 @@ def status() -> Service:
     logs = found.logs(NAME) if state.installed else ""
     steps = [Next(logs, "what it printed")] if logs else []
     if not state.running:
-        steps.append(_advice(found) or Next("bydawn service install", "start it, now and from now on"))
+        steps.append(_advice(found) or Next(Act("service install"), "start it, now and from now on"))
     return Service(
         name=NAME,
         manager=found.kind,

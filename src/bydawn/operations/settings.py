@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Checkpoint, CheckpointMode
 from bydawn.core.redact import Secrets
@@ -75,7 +76,7 @@ def known(key: str) -> Setting:
     """The setting of that name, or an error that suggests one."""
     if key in BY_KEY:
         return BY_KEY[key]
-    raise UserError(f"there is no setting {key!r}", hint=f"{near(key, BY_KEY)}`bydawn config show` lists them")
+    raise UserError(f"there is no setting {key!r}", hint=Advice(near(key, BY_KEY), Act("config show"), " lists them"))
 
 
 def in_force(given: Given) -> str:
@@ -109,7 +110,7 @@ def change(file: files.File, key: str, words: Sequence[str]) -> None:
         raise UserError(
             f"{key} cannot be set by a project",
             cause="only you can set it",
-            hint=f"set it in your own file: `bydawn config set --user {key} …`",
+            hint=Advice("set it in your own file: ", Act(f"config set --user {key} …")),
         )
     if not words:
         files.write(file, key, None)
@@ -119,6 +120,6 @@ def change(file: files.File, key: str, words: Sequence[str]) -> None:
     try:
         setting.kind.from_words(words)
     except ValueError as error:
-        hint = f"for example: `bydawn config set {key} {setting.kind.example}`"
+        hint = Advice("for example: ", Act("config set", key, setting.kind.example))
         raise UserError(f"{key} must be {setting.kind.wanted}", cause=str(error), hint=hint) from None
     files.write(file, key, setting.kind.for_file(words))

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from bydawn import agents
 from bydawn.core import answers, kinds
+from bydawn.core.acts import Act, Advice
 from bydawn.core.agent import AgentCommand, turn_of
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
@@ -102,14 +103,14 @@ def another(loop: Loop) -> str:
     if loop.dialect:
         return f"start a new one with {loop.dialect.name}"
     command, left_out = typed_again(loop)
-    return f"start a new one: `bydawn {command}`" + (f", where {left_out}" if left_out else "")
+    return Advice("start a new one: ", command, f", where {left_out}" if left_out else "")
 
 
-def typed_again(loop: Loop) -> tuple[str, str]:
-    """The words after `bydawn` that start the same loop again, and what a `…` in them means."""
+def typed_again(loop: Loop) -> tuple[Act, str]:
+    """The command that starts the same loop again, and what a `…` in it means."""
     words = [shlex.quote(word) for word in _typed_again(loop)]
     if any("`" in word or not word.isprintable() for word in words):  # it would be unclear where the command ends
-        return f'run --new "{PLACEHOLDER}"', ""
+        return Act("run --new", PLACEHOLDER), ""
     typed = _TYPED_AGAIN | ({"limits"} if _are_typed(loop.limits) else set())
     usual = CommitMode.ON if loop.worktree else CommitMode.OFF
     default = Loop(
@@ -117,7 +118,7 @@ def typed_again(loop: Loop) -> tuple[str, str]:
     )
     rest = [name for name in differences(default, loop) if name not in typed]
     left_out = f"{PLACEHOLDER} is the rest of its settings: {', '.join(rest)}" if rest else ""
-    return " ".join(["run --new", *words, *([PLACEHOLDER] if rest else [])]), left_out
+    return Act(" ".join(["run --new", *words, *([PLACEHOLDER] if rest else [])])), left_out
 
 
 def _typed_again(loop: Loop) -> Iterator[str]:
@@ -226,7 +227,7 @@ def _alike(loop: Loop, there: list[Standing]) -> list[str]:
     for each in reversed(over):
         if {"prompt", "tasks"}.isdisjoint(differences(each.loop, loop)):
             also = f"{each.loop.id} has the same goal and {each.status.words}"
-            return [f"this is a new loop; {also}: continue it with `bydawn resume {each.reference}`"]
+            return [Advice(f"this is a new loop; {also}: continue it with ", Act("resume", each.reference))]
     return []
 
 
@@ -256,6 +257,8 @@ def _go_on(loop: Loop, standing: Standing) -> Standing:
         raise UserError(
             f"the loop {name} {standing.status.words}, and {_CALLED.get(changed[0], 'these settings are')} different",
             cause=f"a loop keeps its settings; these differ: {what}",
-            hint=f"continue with `bydawn resume {standing.reference}` (it can raise limits), or {another(loop)}",
+            hint=Advice(
+                "continue with ", Act("resume", standing.reference), " (it can raise limits), or ", another(loop)
+            ),
         )
     return standing

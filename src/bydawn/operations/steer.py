@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.facts import ITSELF, AnyFact, LoopDismissed, RestartsUsedUp
 from bydawn.core.redact import Secrets, rewritten
@@ -75,7 +76,7 @@ def tell(standing: Standing, text: str) -> Answer:
     """Add a note to the next prompt."""
     if text.strip() in ("", PLACEHOLDER):
         cause = f"{PLACEHOLDER!r} is a placeholder" if text.strip() else "the note is empty"
-        raise UserError("nothing to tell", cause=cause, hint='for example: `bydawn tell LOOP "round half up"`')
+        raise UserError("nothing to tell", cause=cause, hint=Advice("for example: ", Act('tell LOOP "round half up"')))
     by = ITSELF if is_inside_a_round() else user()
     return _ask(standing, AskNote(id=_new_id(), run="", by=by, text=text))
 
@@ -89,7 +90,7 @@ def dismiss(standing: Standing) -> None:
         raise UserError(
             f"{standing.loop.id} {standing.status.words}",
             cause="only a loop that has ended can be dismissed",
-            hint=f"end it first: `bydawn stop {standing.reference}`",
+            hint=Advice("end it first: ", Act("stop", standing.reference)),
         )
     held = take_lock(standing.folder, standing.loop)
     ledger = LoopLedger(standing.folder, lambda _: None, secrets_of(standing).hide)

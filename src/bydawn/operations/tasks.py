@@ -11,11 +11,12 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core import added_lines, checkpoint, new_task, task_folder
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Checkpoint, Loop
 from bydawn.core.progress import forgiven
 from bydawn.core.state import LoopState
-from bydawn.core.text import shorten, visible
+from bydawn.core.text import PLACEHOLDER, shorten, visible
 from bydawn.core.values import Line, TaskStatus
 from bydawn.core.worklist import Listed, Stand, Standings, WorkList, standings
 from bydawn.operations import steer
@@ -152,7 +153,7 @@ def set_here(folder: Path) -> Board:
     raise UserError(
         f"there is no loop in {folder}",
         cause="and its settings name no task list",
-        hint="to look at a list without a loop: `bydawn tasks list -t TODO.md`",
+        hint=Advice("to look at a list without a loop: ", Act("tasks list", t="TODO.md")),
     )
 
 
@@ -204,7 +205,7 @@ def named(board: Board, word: str) -> Listed:
         raise UserError(f"{shown!r} matches {len(found)} tasks", cause=_rows(found), hint=hint)
     near = _near(wanted, tasks)
     cause = f"similar: {_rows(near)}" if near else f"{board.file} has {len(tasks)} tasks"
-    hint = f"`bydawn tasks list{f' {board.reference}' if board.standing else ''}` lists them all"
+    hint = Advice(Act("tasks list", board.reference if board.standing else ""), " lists them all")
     raise UserError(f"there is no task {shown!r}", cause=cause, hint=hint)
 
 
@@ -214,7 +215,9 @@ def _no_tasks(board: Board) -> UserError:
         return UserError(
             f"the loop {board.loop.id} has no task list",
             cause="it only has a prompt",
-            hint=another(board.loop) if ended else f'add a note for its agent: `bydawn tell {board.reference} "…"`',
+            hint=another(board.loop)
+            if ended
+            else Advice("add a note for its agent: ", Act("tell", board.reference, PLACEHOLDER)),
         )
     return UserError(board.trouble or f"{board.file} has no tasks", hint=_how_to_fix(board))
 
@@ -222,7 +225,7 @@ def _no_tasks(board: Board) -> UserError:
 def _how_to_fix(board: Board) -> str:
     if board.loop.task_folder:
         return f"fix it in {Path(board.loop.list_root) / board.file}"
-    return f"fix it: `bydawn tasks edit {board.reference}`"
+    return Advice("fix it: ", Act("tasks edit", board.reference))
 
 
 def _plain(text: str) -> str:
@@ -284,7 +287,11 @@ def _refuse_finished(standing: Standing) -> None:
     if not standing.finished or not standing.loop.tasks:
         return steer.refuse_finished(standing)
     loop, go_on = standing.loop, another(standing.loop)
-    opens = f"untick it in the file (`bydawn tasks edit {standing.reference}`), then " if not loop.task_folder else ""
+    opens = (
+        Advice("untick it in the file (", Act("tasks edit", standing.reference), "), then ")
+        if not loop.task_folder
+        else ""
+    )
     every = "; all its tasks will be open" if loop.task_folder else ""
     raise UserError(
         f"{loop.id} is already {standing.status}",
@@ -299,7 +306,7 @@ def _refuse_ticked(board: Board, task: Listed) -> None:
         raise UserError(
             f"task {task.number} is ticked in {board.file}: “{shorten(task.text, _SHOWN)}”",
             cause="bydawn never unticks a box; nothing was changed",
-            hint=f"run `bydawn tasks edit {board.reference}` and write `[ ]` in line {task.line}",
+            hint=Advice("run ", Act("tasks edit", board.reference), f" and write `[ ]` in line {task.line}"),
         )
 
 
@@ -321,7 +328,7 @@ def add(standing: Standing, words: str) -> Added:
         raise UserError(
             "this cannot be a task" if words.strip() else "nothing to add",
             cause="it has control characters or more than one line" if words.strip() else "the text is empty",
-            hint='for example: `bydawn tasks add LOOP "write the tests"`',
+            hint=Advice("for example: ", Act('tasks add LOOP "write the tests"')),
         )
     words = " ".join(words.split())
     before = of_loop(standing)
@@ -356,7 +363,7 @@ def _new_box(standing: Standing, words: str) -> tuple[Line, Path, str, bytes | N
         raise UserError(
             f"cannot add a box to {path}",
             cause="wherever it goes, Markdown would not read it as a task, or would read other tasks differently",
-            hint=f"add it yourself: `bydawn tasks edit {standing.reference}`",
+            hint=Advice("add it yourself: ", Act("tasks edit", standing.reference)),
         )
     line = added_lines.of_box(words, text, loop.checkpoint.token if loop.checkpoint else "")
     return line, Path(os.path.realpath(root / path)), text, data
@@ -395,7 +402,7 @@ def file_of(board: Board, word: str | None) -> tuple[Path, Listed | None]:
         raise UserError(
             f"{board.file} is a folder with one file per task",
             cause=_rows(board.standings.tasks) or "it has no tasks",
-            hint=f"say which task: `bydawn tasks edit {board.reference} 1`",
+            hint=Advice("say which task: ", Act("tasks edit", board.reference, "1")),
         )
     files = read_folder(root, board.file) or {}
     name = next((name for name in files if task_folder.id_of(name) == task.id), f"{task.id}.md")

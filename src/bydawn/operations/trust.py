@@ -1,12 +1,12 @@
 """Nothing from a repository's own settings runs before a person has agreed; remember the answer."""
 
 import re
-import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.text import visible
 from bydawn.operations.preconditions import refuse_inside_a_round, user
@@ -62,13 +62,15 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     def refusal(self, without: str = "") -> UserError:
         """The error when there is no one to ask; `without` is the flag that ignores the project's settings, if any."""
         rows = self.changes or [f"{row.key} = {row.value}{f'   ({row.where})' * bool(row.where)}" for row in self.rows]
-        place = shlex.quote(str(self.place if self.place.exists() else self.file))
+        place = str(self.place if self.place.exists() else self.file)
         return UserError(
             f"{self.file} {'has changed since you trusted it' if self.changes else 'is not trusted'}",
             cause="\n       ".join(["it can run commands or change limits:", *rows]),
-            hint=f"review it with `bydawn trust {place}`\n"
-            f"       once, without a terminal: `bydawn trust --once {self.powers.digest} {place}`"
-            + (f"\n       or ignore the project's settings: {without}" if without else ""),
+            hint=Advice(
+                *("review it with ", Act("trust", place), "\n       once, without a terminal: "),
+                *(Act("trust --once", self.powers.digest, place),),
+                f"\n       or ignore the project's settings: {without}" if without else "",
+            ),
         )
 
 

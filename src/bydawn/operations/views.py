@@ -7,6 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core import completion
+from bydawn.core.acts import Act
 from bydawn.core.breakers import limits_of
 from bydawn.core.loop import Sandbox, Worktree
 from bydawn.core.progress import ENOUGH_ROUNDS
@@ -155,7 +156,7 @@ def since(standing: Standing) -> datetime | None:
 def first_step(found: Iterable[Standing]) -> list[Next]:
     """Look at the first loop that needs a person, if there is one."""
     needy = next(filter(needs_you, found), None)
-    return [Next(command=f"bydawn show {needy.reference}", why="what happened and what to do")] if needy else []
+    return [Next(command=Act("show", needy.reference), why="what happened and what to do")] if needy else []
 
 
 def limited_now(standing: Standing) -> tuple[Limited, ...]:

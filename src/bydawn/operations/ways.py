@@ -1,13 +1,13 @@
 """What a person can do about a loop on a page: the commands of its next steps, so that terminal and page agree."""
 
 import re
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import msgspec
 
 from bydawn.core import kinds
+from bydawn.core.acts import OURS, Act
 from bydawn.core.breakers import Limits, limits_of
 from bydawn.core.text import duration
 from bydawn.core.values import Next, Status
@@ -17,8 +17,7 @@ from bydawn.operations.tasks import of_loop
 from bydawn.store.registry import Standing
 
 _RAISED = ("rounds", "for", "until", "budget")  # flags of `resume` that a form has too
-_VALUED = ("-C", "--round", "--tail", *(f"--{flag}" for flag in _RAISED))  # flags that are followed by a value
-_HARMLESS = ("-C", "-d", "--detach", "-f")  # flags that mean nothing on a page
+_HARMLESS = ("C", "d", "f")  # flags that mean nothing on a page
 _LINKS = ("round", "log", "why", "copy")  # these only show something
 Args = dict[str, str | int | list[str]]
 
@@ -32,14 +31,6 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     args: Args = {}
     command: str
     main: bool = False  # what helps most
-
-
-class _Words(msgspec.Struct, frozen=True, kw_only=True):
-    """A command of ours, taken apart."""
-
-    verb: str  # `tasks skip` is one
-    names: list[str]  # what follows the loop's name
-    flags: dict[str, str]
 
 
 def ways(standing: Standing) -> tuple[Way, ...]:
@@ -59,74 +50,49 @@ def _helps(way: Way, standing: Standing) -> bool:
 
 
 def _is_plain_resume(step: Next) -> bool:
-    words = _parsed(step.command)
-    return words is not None and words.verb == "resume" and not words.flags
-
-
-def _parsed(command: str) -> _Words | None:
-    """None if it is not a command of ours that starts with a verb and the name of a loop."""
-    try:
-        program, *rest = shlex.split(command)
-    except ValueError:
-        return None
-    if program != "bydawn" or len(rest) < 2:
-        return None
-    verb, rest = (f"{rest[0]} {rest[1]}", rest[2:]) if rest[0] == "tasks" else (rest[0], rest[1:])
-    names, flags = _sorted(rest)
-    return _Words(verb=verb, names=names[1:], flags=flags) if names else None
-
-
-def _sorted(rest: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    names, flags, words = list[str](), dict[str, str](), iter(rest)
-    for word in words:
-        if not word.startswith("-"):
-            names.append(word)
-            continue
-        value = next(words, "") if word in _VALUED else ""
-        if word not in _HARMLESS:
-            flag = word.lstrip("-")
-            flags[f"{flag} again" if flag in flags else flag] = value  # which no form has
-    return names, flags
+    act = step.command
+    return isinstance(act, Act) and act.program == OURS and act.verb == "resume" and not act.flags
 
 
 def _from(step: Next, standing: Standing, *, goes_on: bool) -> Iterator[Way]:
     """What a step is on a page; nothing if it only shows the page itself."""
-    words = _parsed(step.command)
+    act = step.command
     why = re.sub(r"^(or|then) ", "", step.why)
 
     def way(verb: str, text: str, **args: str | int | list[str]) -> Way:
-        return Way(verb=verb, text=text, why=why, args=args, command=step.command)
+        return Way(verb=verb, text=text, why=why, args=args, command=act)
 
     copied = way("copy", "Copy")
-    if words is None:
+    if not isinstance(act, Act) or act.program != OURS:
         yield copied
         return
-    flags, then = words.flags, {"resume": "1"} if goes_on else {}
-    match words.verb:
-        case "tell":
+    then = {"resume": "1"} if goes_on else {}
+    flags = tuple(pair for pair in act.flags if pair[0] not in _HARMLESS)
+    match act.verb, flags:
+        case "tell", _:
             yield way("tell", "Send and resume" if goes_on else "Send", **then)
-        case "resume":
+        case "resume", _:
             yield _resumed(standing, flags, way) or copied
-        case "tasks skip" if words.names:
-            ids = [_id_of(name, standing) for name in words.names]
+        case "tasks skip", _:
+            ids = [_id_of(name, standing) for name in act.names]
             yield way("skip", "Skip and resume" if goes_on else "Skip", task=ids[0] if len(ids) == 1 else ids, **then)
-        case "tasks reopen":
-            yield from (way("reopen", f"Reopen task {name}", task=_id_of(name, standing)) for name in words.names)
-        case "pause":
+        case "tasks reopen", _:
+            yield from (way("reopen", f"Reopen task {name}", task=_id_of(name, standing)) for name in act.names)
+        case "pause", _:
             yield way("pause", "Pause after this round")
-        case "stop":
+        case "stop", _:
             yield way("stop", "Stop…")
-        case "show" if "round" in flags:
-            yield way("round", f"Open round {flags['round']}", round=int(flags["round"]))
-        case "show" if standing.status is Status.CHECKPOINT and standing.state.round:
+        case "show", [("round", number)]:
+            yield way("round", f"Open round {number}", round=int(number))
+        case "show", _ if standing.status is Status.CHECKPOINT and standing.state.round:
             yield way("round", f"Open round {standing.state.round}", round=standing.state.round)
-        case "show":
+        case "show", _:
             return
-        case "logs" if "round" in flags:
-            yield way("log", f"Log of round {flags['round']}", round=int(flags["round"]))
-        case "logs":
+        case "logs", [("round", number)]:
+            yield way("log", f"Log of round {number}", round=int(number))
+        case "logs", _:
             yield way("log", "Watch the log")
-        case "why":
+        case "why", _:
             yield way("why", "Why it decided so")
         case _:
             yield copied
@@ -141,21 +107,22 @@ class _Make(Protocol):
     def __call__(self, verb: str, text: str, **args: str | int | list[str]) -> Way: ...
 
 
-def _resumed(standing: Standing, flags: dict[str, str], way: _Make) -> Way | None:
+def _resumed(standing: Standing, flags: Sequence[tuple[str, str]], way: _Make) -> Way | None:
     """None if it has a flag that no form has."""
-    if not flags:
+    given = dict(flags)
+    if not given:
         stopped = standing.state.stopped
         return way("resume", "Begin" if stopped and stopped.is_preparation else "Resume")
-    if [*flags] == ["approve"]:
+    if [*given] == ["approve"]:
         return way("approve", "Approve and go on")
-    if [*flags] == ["accept"]:
+    if [*given] == ["accept"]:
         return way("accept", "Accept…")
-    if any(flag not in _RAISED for flag in flags):
+    if len(given) < len(flags) or any(flag not in _RAISED for flag in given):
         return None
     limits = limits_of(standing.loop, standing.state)
-    until = f"go on until {flags['until']}" if "until" in flags else "go on"
-    new = " and ".join(_raised(flag, value, limits) for flag, value in flags.items() if flag != "until")
-    return way("raise", f"Raise to {new} and {until}" if new else until.capitalize(), **flags)
+    until = f"go on until {given['until']}" if "until" in given else "go on"
+    new = " and ".join(_raised(flag, value, limits) for flag, value in flags if flag != "until")
+    return way("raise", f"Raise to {new} and {until}" if new else until.capitalize(), **given)
 
 
 def _raised(flag: str, value: str, limits: Limits) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn import dialects
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop, Worktree
 from bydawn.core.state import LoopState
@@ -53,7 +54,9 @@ def _refuse_shared(tree: Worktree, others: Iterable[Standing]) -> None:
             raise UserError(
                 f"the loop {each.loop.id} has the worktree {tree.path}",
                 cause=f"it {each.status.words} and is not finished",
-                hint=f"continue it with `bydawn resume {each.reference}`, or give another name: --worktree=BRANCH",
+                hint=Advice(
+                    "continue it with ", Act("resume", each.reference), ", or give another name: --worktree=BRANCH"
+                ),
             )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.text import near
 from bydawn.settings.layers import Given, Problem, Reading
@@ -133,19 +134,19 @@ def read(file: File) -> Reading:
 
 
 def _unknown(key: str, where: str, question: str) -> Problem:
-    hint = f"{question}`bydawn config show` lists all settings"
+    hint = Advice(question, Act("config show"), " lists all settings")
     return Problem(where=where, what=f"unknown setting {key!r}", cause="this key has no effect", hint=hint)
 
 
 def _understood(setting: Setting, found: object, layer: Layer, where: str) -> Given | Problem:
     key = setting.key
     if layer not in setting.layers:
-        hint = f"remove it, or set it in your own file: `bydawn config set --user {key} …`"
+        hint = Advice("remove it, or set it in your own file: ", Act(f"config set --user {key} …"))
         return Problem(where=where, what=f"{key} cannot be set by a {layer}", cause="only you can set it", hint=hint)
     try:
         value = setting.kind.from_file(found)
         if layer is Layer.PROJECT and value in setting.never_in_project:
-            hint = f"remove it; if you want it, add {setting.flags[-1]} {value}"
+            hint = Advice(f"remove it; if you want it, add {setting.flags[-1]} {value}")
             cause = "a repository may not choose that, trusted or not"
             return Problem(where=where, what=f"{key} = {value} can only be set by a person", cause=cause, hint=hint)
         return Given(key=key, value=value, layer=layer, where=where)
@@ -348,7 +349,9 @@ def write(file: File, key: str, value: object | None) -> None:
     for name in file.table:
         table = table[name]
     if not isinstance(table, dict):
-        raise UserError(f"{'.'.join(file.table)} in {file.path} is not a table", hint="fix it: `bydawn edit config`")
+        raise UserError(
+            f"{'.'.join(file.table)} in {file.path} is not a table", hint=Advice("fix it: ", Act("edit config"))
+        )
     *parents, last = key.split(".")
     for name in parents:
         table = table.setdefault(name, tomlkit.table())
@@ -357,7 +360,7 @@ def write(file: File, key: str, value: object | None) -> None:
     elif last in table:
         del table[last]
     else:
-        hint = f"`bydawn config get {key} --origin` says where it is set"
+        hint = Advice(Act("config get", key, origin=True), " says where it is set")
         raise UserError(f"{key} is not set in {file.path}", cause="nothing was changed", hint=hint)
     written = tomlkit.dumps(document)
     if text.count("\r\n") == text.count("\n") > 0:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import msgspec
 
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.kinds import Value
 from bydawn.settings.setting import Layer, Setting, looser
@@ -38,8 +39,8 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     hint: str = ""
 
     def error(self, others: int = 0) -> UserError:
-        more = f"; {others} more: `bydawn config check`" if others else ""
-        return UserError(f"{self.where}: {self.what}", cause=self.cause, hint=f"{self.hint}{more}")
+        more = Advice(f"; {others} more: ", Act("config check")) if others else ""
+        return UserError(f"{self.where}: {self.what}", cause=self.cause, hint=Advice(self.hint, more))
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from typing import BinaryIO, get_args
 import msgspec
 
 from bydawn import __version__
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import AnyFact, Record
 from bydawn.core.replay import after
@@ -35,7 +36,9 @@ class Damaged(OwnFailure):
         super().__init__(
             f"the ledger {path} is damaged at line {line}",
             cause=cause,
-            hint=f"run `bydawn doctor --repair {path.parent.name}`; it moves the damaged part aside and says where",
+            hint=Advice(
+                "run ", Act("doctor --repair", path.parent.name), "; it moves the damaged part aside and says where"
+            ),
         )
         self.line = line
 
@@ -47,7 +50,7 @@ class Future(OwnFailure):
         super().__init__(
             f"the ledger {path} was written by a newer bydawn",
             cause=f"line {line} has format version {version}; this bydawn reads version {VERSION}",
-            hint="upgrade bydawn; `bydawn doctor --repair` would not help",
+            hint=Advice("upgrade bydawn; ", Act("doctor --repair"), " would not help"),
         )
 
 
@@ -402,7 +405,9 @@ class LoopLedger:
             raise Unwritable(
                 f"the ledger {self._path} can no longer be written",
                 cause=self._broken,
-                hint=f"check the disk, then run `bydawn resume {self.folder.name}`; every recorded round is safe",
+                hint=Advice(
+                    "check the disk, then run ", Act("resume", self.folder.name), "; every recorded round is safe"
+                ),
             )
 
     def _cut_torn_tail(self, say: Callable[[str], None]) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import msgspec
 
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
+from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import FINISHED, End, Status
 from bydawn.store.folder import LoopFolder, StateFolder, loops_in
 from bydawn.store.ledger import load
@@ -114,7 +116,7 @@ class Registry:
         if len(found) == 1:
             return found[0]
         if not found:
-            raise UserError(f"no loop called {name!r}", hint="`bydawn status` lists all loops")
+            raise UserError(f"no loop called {name!r}", hint=Advice(Act("status"), " lists all loops"))
         names = {f"{each.loop.id}@{Path(each.loop.workspace).name}" for each in found}
         if len(names) == len(found):
             cause, hint = ", ".join(sorted(names)), "name one as NAME@FOLDER"
@@ -127,7 +129,7 @@ class Registry:
         if not here:
             raise UserError(
                 f"no loop in {cd.resolve() if cd else Path.cwd()}",
-                hint='start one with `bydawn run "…"`, or see `bydawn status`',
+                hint=Advice("start one with ", Act("run", PLACEHOLDER), ", or see ", Act("status")),
             )
         listed = [each for each in here if not each.state.dismissed] or here
         running = [each for each in listed if each.alive and not resting]

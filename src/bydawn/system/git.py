@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.system import programs
 
@@ -89,7 +90,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if process.returncode:
             check_there(self.folder)
             cause = complaint.strip().decode("utf-8", "replace") or f"it exited with {process.returncode}"
-            hint = "check free disk space and permissions, then run `bydawn resume`"
+            hint = Advice("check free disk space and permissions, then run ", Act("resume"))
             raise GitFailed(f"git {arguments[0]} failed in {self.folder}", cause=cause, hint=hint)
         return output, complaint
 
@@ -141,7 +142,7 @@ class Git(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 raise OwnFailure(
                     f"git {command} did not finish within {self.seconds:g} seconds in {self.folder}",
                     cause="the disk does not respond, or git found a pipe where it expects a file",
-                    hint="run `git status` there; once that is quick, run `bydawn resume`",
+                    hint=Advice("run `git status` there; once that is quick, run ", Act("resume")),
                 ) from None
             finally:
                 if process.returncode is None:  # after Ctrl-C, too, no git may keep running
@@ -175,5 +176,5 @@ def program(folder: Path) -> str:
 
 def check_there(folder: Path) -> None:
     if not folder.is_dir():
-        cause, hint = "it was removed, moved or unmounted", "bring it back, then run `bydawn resume`"
+        cause, hint = "it was removed, moved or unmounted", Advice("bring it back, then run ", Act("resume"))
         raise WorkspaceGone(f"the folder {folder} no longer exists", cause=cause, hint=hint)

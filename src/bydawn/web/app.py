@@ -332,7 +332,7 @@ def _refusal(status: int, error: UserError, visitor: Visitor | None, *, is_page:
 
 
 def _json(value: Any, status: int, *, bare: bool = False) -> Response:
-    data = msgspec.json.encode(value)
+    data = msgspec.json.encode(value, enc_hook=str)
     if not bare:
         data = b'{"schema":1' + (b"," if len(data) > 2 else b"") + data[1:]
     return Response(data, status_code=status, media_type="application/json")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.store.web_keys import SESSION_DAYS, Role, WebKeys
 from bydawn.web.page import Visitor
@@ -69,7 +70,7 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
             421,
             "this name is not one that the server answers to",
             f"the request says {given[0]}",
-            f"if the name is yours: `bydawn serve --allowed-host {given[0]}`",
+            Advice("if the name is yours: ", Act("serve", allowed_host=given[0])),
         )
 
     def _is(self, entry: str, name: str, port: str | None) -> bool:
@@ -173,7 +174,9 @@ class Gate:
             keep()
         if visitor is None and access is not Access.OPEN:
             raise Refused(
-                401, "you are not signed in, or your link has run out", hint="ask for a new link: `bydawn serve --link`"
+                401,
+                "you are not signed in, or your link has run out",
+                hint=Advice("ask for a new link: ", Act("serve", link=True)),
             )
         if visitor and access is Access.STEER and not visitor.steers:
             raise Refused(
@@ -219,7 +222,7 @@ class Gate:
         """The session that a code opens."""
         role = self.keys.use_code(code)
         if role is None:
-            hint = "ask for a new one: `bydawn serve --link`"
+            hint = Advice("ask for a new one: ", Act("serve", link=True))
             raise Refused(401, "that code was used or is wrong", hint=hint, wait=self._failures.wait())
         return self.keys.new_session(role)
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.operations.startable import startable
 from bydawn.store.registry import Standing
@@ -34,7 +35,7 @@ def refuse_elsewhere(site: Site) -> None:
         raise NotHere(
             f"loops are not started here, but with `{site.name}` in a terminal",
             cause=f"this server shows only loops of {site.name}",
-            hint="for all loops: `bydawn serve`",
+            hint=Advice("for all loops: ", Act("serve")),
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from bydawn.core import globs
+from bydawn.core.acts import Act, Advice
 from bydawn.core.digests import sha1, sha256
 from bydawn.core.errors import OwnFailure
 from bydawn.system.paths import open_regular
@@ -69,7 +70,7 @@ class ProtectedFiles:
             rows = [row.split(b" ", 2) for row in (self._notes / id_).read_bytes().split(b"\0")[:-1]]
         except OSError as error:
             what = "the list of protected files that git ignores cannot be read"
-            raise OwnFailure(what, cause=str(error), hint="start a new loop: `bydawn run --new`") from error
+            raise OwnFailure(what, cause=str(error), hint=Advice("start a new loop: ", Act("run --new"))) from error
         return {path: Entry(mode.decode(), blob.decode(), path) for mode, blob, path in rows}
 
     def _write(self, entries: list[Entry]) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.layout import CHECKOUTS
 from bydawn.system.git import Git, GitFailed
@@ -86,7 +87,7 @@ class Trees:
         if failed:
             path, cause = failed[0]
             others = f" and {len(failed) - 1} other protected files" if failed[1:] else ""
-            hint = "make room for it or restore it by hand, then run `bydawn resume`"
+            hint = Advice("make room for it or restore it by hand, then run ", Act("resume"))
             raise UserError(f"{self.shown(path)}{others} cannot be restored", cause=cause, hint=hint)
 
     def woven(self, tree: str, forms: Mapping[bytes, str]) -> str:
@@ -136,7 +137,7 @@ class Trees:
             # A new name each time: a check may have left files there that only another user can remove.
             return Path(os.path.realpath(tempfile.mkdtemp(prefix="by-", dir=self._checkouts)))
         except OSError as error:
-            hint = "check free disk space, then run `bydawn resume`"
+            hint = Advice("check free disk space, then run ", Act("resume"))
             raise OwnFailure("cannot create a clean checkout", cause=str(error), hint=hint) from error
 
     def _fill(self, place: Path, tree: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from bydawn.core.acts import Act, Advice
 from bydawn.core.digests import sha1
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.globs import matches
@@ -144,7 +145,7 @@ class GitWorkspace(FileTexts):
                 write_all(fd, f"{tree.partition('+')[0]}\n".encode())
                 os.fsync(fd)
         except OSError as error:
-            hint = "check free disk space and permissions, then run `bydawn resume`"
+            hint = Advice("check free disk space and permissions, then run ", Act("resume"))
             raise OwnFailure(f"cannot write {ref}", cause=str(error.strerror), hint=hint) from error
 
     def watch(self) -> None:
@@ -237,7 +238,7 @@ class GitWorkspace(FileTexts):
             self._clear_leftovers()
             self._find_place()
         except OSError as error:
-            hint = "check free disk space and permissions, then run `bydawn resume`"
+            hint = Advice("check free disk space and permissions, then run ", Act("resume"))
             raise OwnFailure(f"{self._private} cannot be set up", cause=str(error), hint=hint) from error
 
     def _clear_leftovers(self) -> None:

@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from bydawn.cli.dialects.codex_loop import COMMANDS
 from bydawn.core import hooks
+from bydawn.core.acts import Act, Advice
 from bydawn.core.facts import Obstructed, RoundEnded
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
@@ -195,7 +196,8 @@ def test_what_our_own_sentences_call_differently_is_said_in_its_words() -> None:
     assert texts.spoken("3 rounds in a row, make: no rule; in round 4, x") == (
         "3 iterations in a row, make: no rule; in iteration 4, x"
     )
-    assert texts.spoken("restore it, then run `bydawn resume shop`") == "restore it, then run `codex-loop run`"
+    advice = Advice("restore it, then run ", Act("resume", "shop"))
+    assert texts.spoken(advice) == "restore it, then run `codex-loop run`"
     state, _ = past(begun(LEXER), Obstructed(kind="hook", detail="hook pre_round (make) failed: exit 2"))
     told = hooks.after_all(state, stop(End.BLOCKED, Rule.OBSTRUCTED, "hook pre_round (make) failed: exit 2", ("hook",)))
     words = texts.hook_words("on_blocked", PROJECT, state, told)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bydawn.cli import render
+from bydawn.core.acts import Advice
 from bydawn.core.agent import Event
 from bydawn.core.facts import AnyFact, ChecksEnded, CommitEnded, LoopStopped, WaitStarted
 from bydawn.core.loop import Loop
@@ -109,10 +110,10 @@ class LogScreen:
         """The log has it."""
 
     def _say(self, text: str) -> None:
-        self._remark(f"! {render.as_typed(text)}")
+        self._remark(Advice("! ", text))
 
     def _remark(self, text: str) -> None:
-        self._own(f"  {text}")
+        self._own(f"  {render.as_typed(text)}")
 
     def _own(self, text: str) -> None:
         line(text, err=True)

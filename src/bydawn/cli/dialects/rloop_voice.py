@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from bydawn.cli import render
 from bydawn.cli.dialects.log_screen import LogScreen
 from bydawn.cli.voice import DialectVoice
+from bydawn.core.acts import Act
 from bydawn.core.facts import LoopStopped, RunStarted
 from bydawn.core.loop import Sandbox
 from bydawn.core.state import LoopState
@@ -47,19 +48,19 @@ class RloopVoice(DialectVoice):
             rows["Notice"] = kept["webhook"]
         if loop.id != name:
             rows["Loop"] = f"{loop.id}, as bydawn's own commands call it"
-        watch = f"tmux attach -t {kept['tmux']}" if kept["tmux"] else f"bydawn attach {planned.reference}"
+        watch = f"tmux attach -t {kept['tmux']}" if kept["tmux"] else Act("attach", planned.reference)
         steps = [
-            Next(f"{NAME} status", "the status of all sessions"),
-            Next(f"{NAME} logs {name} --follow", "what the agent says"),
+            Next(Act("status", program=NAME), "the status of all sessions"),
+            Next(Act("logs", name, program=NAME, follow=True), "what the agent says"),
             Next(watch, "watch it live; it goes on without you"),
-            Next(f"{NAME} stop {name}", "end it"),
-            Next(f"{NAME} resume {name}", "go on after a stop, a crash or a reboot"),
+            Next(Act("stop", name, program=NAME), "end it"),
+            Next(Act("resume", name, program=NAME), "go on after a stop, a crash or a reboot"),
         ]
         return [
             f"  {name} runs in the background; this terminal can be closed.",
             *(f"  {label:<6}  {text}" for label, text in rows.items()),
             "",
-            *render.step_lines(render.typed_steps(steps)),
+            *render.step_lines(steps),
         ]
 
     def viewer(self, planned: "Plan") -> list[str]:

@@ -14,6 +14,7 @@ from bydawn.cli.command import command, option
 from bydawn.cli.dialects import WithNameless, running
 from bydawn.cli.dialects.waylon_smithers_loops import elsewhere, find, refuse_anothers, state_of, typed
 from bydawn.cli.voice import DialectVoice
+from bydawn.core.acts import Act
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
@@ -268,10 +269,14 @@ def _show(state: Mapping[str, Any], standing: Standing, workspace: Path) -> None
             render.field(label, str(text), 16)
     if standing.state.stopped:
         steps = DialectVoice(DIALECT).next_steps(standing)
-        _next([step for step in steps if f"{NAME} status" not in step.command])
+        _next([step for step in steps if not _is_status(step)])
     elif state["status"] == Status.CRASHED:
         again = typed(workspace, "resume", "--loop-id", standing.loop.id)
         render.next_steps([Next(command=again, why="continue")])
+
+
+def _is_status(step: Next) -> bool:
+    return isinstance(step.command, Act) and step.command.verb == "status"
 
 
 def _next(steps: list[Next]) -> None:

@@ -1,13 +1,14 @@
 """What codex-autorunner says: in its prompt, in the files that `init` writes, and to people at the end."""
 
 import re
-import shlex
 
+from bydawn.core.acts import Act, git
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
+from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import FINISHED, End, Next
 
 PROMPT = """\
@@ -115,24 +116,23 @@ def reason(stopped: LoopStopped) -> str:
 
 def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:
     """What a person can do now, ready to be pasted in that folder; without one, anywhere."""
-    where = shlex.quote(loop.workspace) if folder != loop.workspace else ""
-    ours, others = (f" {flag} {where}" if where else "" for flag in ("--repo", "-C"))
-    go_on = f"codex-autorunner run{ours}"
-    look = Next(f"codex-autorunner log{ours}", "what the last run said and did")
-    changes = Next(f"git{others} status", "what was changed and is not committed")
+    there = loop.workspace if folder != loop.workspace else ""
+    run, log, doctor = (Act(verb, program="codex-autorunner", repo=there) for verb in ("run", "log", "doctor"))
+    look = Next(log, "what the last run said and did")
+    changes = Next(git(there, "status"), "what was changed and is not committed")
     if stopped.end in FINISHED:
         return [look, changes]
     if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE):
-        accept = Next(f"bydawn resume {loop.id} --accept{others}", "or keep it so")
-        put_back = Next(go_on, "when you have put it back")
+        accept = Next(Act("resume", loop.id, accept=True, C=there), "or keep it so")
+        put_back = Next(run, "when you have put it back")
         return [changes, put_back, *([accept] if stopped.can_be_accepted else [])]
     if stopped.decided.rule == Rule.OBSTRUCTED:
-        return [look, changes, Next(go_on, "when you have looked at that and put it right")]
+        return [look, changes, Next(run, "when you have looked at that and put it right")]
     if stopped.end is End.BLOCKED:
-        tell = Next(f'bydawn tell {loop.id} "…"{others}', "say what to do differently")
-        return [look, tell, Next(go_on, "then go on")]
+        tell = Next(Act("tell", loop.id, PLACEHOLDER, C=there), "say what to do differently")
+        return [look, tell, Next(run, "then go on")]
     if stopped.end is End.FAILED:
         is_config = Outcome.CONFIG in stopped.evidence
         wrong = [Next("", "put codex.binary and codex.args right in .codex-autorunner/config.yml")] if is_config else []
-        return [*wrong, look, Next(f"codex-autorunner doctor{ours}", "what is wrong here"), Next(go_on, "then go on")]
-    return [Next(go_on, "go on")] if state.tasks is None or state.tasks.open else [look]
+        return [*wrong, look, Next(doctor, "what is wrong here"), Next(run, "then go on")]
+    return [Next(run, "go on")] if state.tasks is None or state.tasks.open else [look]

@@ -1,9 +1,10 @@
 """What codex-loop says: why it ended, what to do next, a line per iteration, and what hooks get to know."""
 
 import re
-import shlex
 from collections.abc import Mapping
+from functools import partial
 
+from bydawn.core.acts import Act, Advice, git
 from bydawn.core.completion import IDLE
 from bydawn.core.facts import ChecksEnded, LoopStopped, RoundEnded
 from bydawn.core.history import blocked_task
@@ -15,6 +16,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import FINISHED, End, Next
 from bydawn.dialects.codex_loop import codes
+from bydawn.dialects.codex_loop.config import NAME
 
 DIED = "the process that ran it died; `codex-loop run` goes on from there"
 _IDLE = "no iteration changed anything, and the verification passed before the first"
@@ -23,7 +25,8 @@ EVENTS = {"pre_round": "pre_iteration", "post_round": "post_iteration", "on_comp
 _SPOKEN = {f"hook {ours} ": f"hook {its_own} " for ours, its_own in EVENTS.items()}
 _SPOKEN |= {"the round's time limit": "the iteration's time limit", " (see --box-write)": ""}
 _SPOKEN |= {" rounds in a row, ": " iterations in a row, ", "; in round ": "; in iteration "}
-_COMMANDS = {"resume|run": "run", "status|show|why|tasks list": "status --summary", "logs": "logs tail"}
+_COMMANDS = {"resume": "run", "run": "run", "run --new": "run", "logs": "logs tail"}
+_COMMANDS |= dict.fromkeys(("status", "show", "why", "tasks list"), "status --summary")
 # Their reasons count rounds, and quote no one.
 _COUNTING = (
     Rule.ROUNDS,
@@ -46,11 +49,15 @@ def reason(stopped: LoopStopped) -> str:
 
 def spoken(text: str) -> str:
     """A sentence of ours, which may quote others, in this tool's words, with its own commands."""
+    if isinstance(text, Advice):
+        return Advice(*(_own(part) if isinstance(part, Act) else spoken(part) for part in text.parts))
     for ours, its_own in _SPOKEN.items():
         text = text.replace(ours, its_own)
-    for ours, its_own in _COMMANDS.items():
-        text = re.sub(f"`bydawn (?:{ours})\\b[^`]*`", f"`codex-loop {its_own}`", text)
     return text
+
+
+def _own(act: Act) -> Act:
+    return Act(_COMMANDS[act.verb], program=NAME) if act.verb in _COMMANDS else act
 
 
 def _iterations(text: str) -> str:
@@ -66,22 +73,21 @@ def trouble(ended: RoundEnded) -> str:
 
 def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:
     """What a person can do now, ready to be pasted in that folder; without one, anywhere."""
-    where = shlex.quote(loop.workspace) if folder != loop.workspace else ""
-    ours, others = (f" {flag} {where}" if where else "" for flag in ("--project-dir", "-C"))
+    there = loop.workspace if folder != loop.workspace else ""
+    ours = partial(Act, program=NAME, project_dir=there)
     last = state.last.task_id if state.last and (state.last.task_id or "").isprintable() else None
-    run, status = f"codex-loop run{ours}", Next(f"codex-loop status --summary{ours}", "where it stands")
-    retry = Next(f"codex-loop run --retry-blocked{ours}", "then try what is blocked again")
-    task = f" --task-id {shlex.quote(last)}" if last else ""
-    logs = Next(f"codex-loop logs tail{task}{ours}", "what Codex said and did last")
-    doctor = Next(f"codex-loop doctor{ours}", "what is wrong here")
+    run, status = ours("run"), Next(ours("status --summary"), "where it stands")
+    retry = Next(ours("run --retry-blocked"), "then try what is blocked again")
+    logs = Next(Act("logs tail", program=NAME, task_id=last, project_dir=there), "what Codex said and did last")
+    doctor = Next(ours("doctor"), "what is wrong here")
     stuck = (*filter(None, [last]), *filter(str.isprintable, state.settled.aside))[-1:]
     file = f"{loop.tasks}/{stuck[0]}.md" if stuck else f"its file in {loop.tasks}/"
     tell = Next("", f"answer it in {file}, or say there what to do differently")
-    skip = [Next(f"codex-loop skip {shlex.quote(id_)}{ours}", "or leave it out") for id_ in stuck]
-    changes = Next(f"git -C {shlex.quote(loop.folder)} status", "what was changed and is not committed")
+    skip = [Next(ours("skip", id_), "or leave it out") for id_ in stuck]
+    changes = Next(git(loop.folder, "status"), "what was changed and is not committed")
     if stopped.end in FINISHED:
         branch = loop.worktree.branch if loop.worktree else ""
-        merge = Next(f"git{others} merge {shlex.quote(branch)}", "bring the work into your branch")
+        merge = Next(git(there, "merge", branch), "bring the work into your branch")
         return [merge, status] if branch else [status]
     if stopped.is_preparation:
         return [Next(run, "let Codex do the tasks")]

@@ -1,13 +1,14 @@
 """What rloop tells the agent and people."""
 
 import re
-import shlex
 
 from bydawn.core import breakers
+from bydawn.core.acts import Act, git
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
+from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import FINISHED, End, Next, Now
 from bydawn.dialects.rloop.config import LOG, NAME
 
@@ -67,28 +68,29 @@ def reason(stopped: LoopStopped) -> str:
 def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:
     """What a person can do now, from any folder."""
     name = loop.dialect.words["session"] if loop.dialect else loop.id
-    there = "" if folder == loop.workspace else f" -C {shlex.quote(loop.workspace)}"
-    look = Next(f"{NAME} logs {name}", f"what {loop.agent} said ({LOG})")
+    there = "" if folder == loop.workspace else loop.workspace
+    look = Next(Act("logs", name, program=NAME), f"what {loop.agent} said ({LOG})")
     in_git = bool(loop.dialect and loop.dialect.words.get("git"))
-    changes = [Next(f"git{there} status", "what was changed and is not committed")] if in_git else []
-    go_on = f"{NAME} resume {name}"
+    changes = [Next(git(there, "status"), "what was changed and is not committed")] if in_git else []
+    go_on = Act("resume", name, program=NAME)
     if stopped.end in FINISHED:
-        return [look, *([Next(f"git{there} log --stat", "what was done")] if in_git else [])]
+        return [look, *([Next(git(there, "log", "--stat"), "what was done")] if in_git else [])]
     if stopped.decided.rule == Rule.ROUNDS:
-        return [look, Next(f"{go_on} --max-iterations {2 * max(state.rounds, 1)}", "go on with a higher cap")]
+        higher = Act("resume", name, program=NAME, max_iterations=2 * max(state.rounds, 1))
+        return [look, Next(higher, "go on with a higher cap")]
     if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE):
-        accept = Next(f"bydawn resume {loop.id}{there} --accept -d", "or keep it so")
+        accept = Next(Act("resume", loop.id, C=there, accept=True, d=True), "or keep it so")
         put_back = Next(go_on, "when you have put it back")
         return [*changes, put_back, *([accept] if stopped.can_be_accepted else [])]
     if stopped.decided.rule == Rule.OBSTRUCTED:
         return [look, *changes, Next(go_on, "when you have put that right")]
     if stopped.end is End.BLOCKED:
-        tell = Next(f'bydawn tell {loop.id}{there} "…"', "say what to do differently")
+        tell = Next(Act("tell", loop.id, PLACEHOLDER, C=there), "say what to do differently")
         return [look, tell, Next(go_on, "then go on")]
     if stopped.end is End.FAILED:
-        return [look, Next(f"{NAME} backends", "which agents can work here"), Next(go_on, "then go on")]
+        return [look, Next(Act("backends", program=NAME), "which agents can work here"), Next(go_on, "then go on")]
     if stopped.end is End.LIMIT:
         used = breakers.all_used_up(loop, state, Now(stopped.decided.at, state.elapsed))
-        flags = " ".join(breakers.raised(each, state) for each in used)
-        return [look, Next(f"bydawn resume {loop.id}{there} {flags} -d".replace("  ", " "), "go on beyond that limit")]
+        flags = breakers.raised(used, state)
+        return [look, Next(Act("resume", loop.id, C=there, flags=flags, d=True), "go on beyond that limit")]
     return [look, *changes, Next(go_on, "go on")]

@@ -1,15 +1,17 @@
 """What waylon-smithers says: to Codex in its prompts, to people at the end, and in the helpers it installs."""
 
 import re
-import shlex
+from functools import partial
 
 import msgspec
 
+from bydawn.core.acts import Act, git
 from bydawn.core.breakers import limits_of
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
+from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import FINISHED, End, Next
 
 _HEADER = """\
@@ -64,54 +66,45 @@ def _literal(text: str) -> str:
     return text.replace("{{", "{{{{")
 
 
-class _Commands:
-    """What can be typed about a loop; outside its own folder, or where that is not known, with the folder's name."""
-
-    def __init__(self, loop: Loop, folder: str) -> None:
-        where = shlex.quote(loop.workspace) if folder != loop.workspace else ""
-        ours, gits = (f" {flag} {where}" if where else "" for flag in ("--cd", "-C"))
-        self.resume = f"waylon-smithers resume --loop-id {loop.id}{ours}"
-        self.status = f"waylon-smithers status --loop-id {loop.id}{ours}"
-        self.changes = f"git{gits} status"  # a diff would not show what is new
-
-
 def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:
     """What a person can do now, ready to be pasted in that folder; without one, anywhere."""
-    paste = _Commands(loop, folder)
-    look = Next(paste.status, "how it stands, and where the last message is")
+    there = loop.workspace if folder != loop.workspace else ""
+    resume = partial(Act, "resume", program="waylon-smithers", loop_id=loop.id, cd=there)
+    status = Act("status", program="waylon-smithers", loop_id=loop.id, cd=there)
+    look = Next(status, "how it stands, and where the last message is")
     outside_git = loop.dialect is not None and "outside_git" in loop.dialect.words
-    changed = [] if outside_git else [Next(paste.changes, "what was changed and is not committed")]
-    edit = Next(f"{paste.resume} --full-auto", "let Codex edit files here: the sandbox is read-only by default")
+    changed = [] if outside_git else [Next(git(there, "status"), "what was changed and is not committed")]
+    edit = Next(resume(full_auto=True), "let Codex edit files here: the sandbox is read-only by default")
     may_only_read = loop.sandbox is Sandbox.READ_ONLY
     if stopped.decided.rule == Rule.ROUNDS:
         cap = limits_of(loop, state).rounds
-        higher = f"{paste.resume} --max-iterations {cap + max(10, cap)}"
+        higher = partial(resume, max_iterations=cap + max(10, cap))
         if may_only_read and state.rounds_without_progress:
-            edit = Next(f"{higher} --full-auto", edit.why)
-            return [edit, Next(higher, "or, if reading is all that it needs, go on with a higher cap")]
+            edit = Next(higher(full_auto=True), edit.why)
+            return [edit, Next(higher(), "or, if reading is all that it needs, go on with a higher cap")]
         return [
-            Next(higher, "go on with a higher cap"),
+            Next(higher(), "go on with a higher cap"),
             Next("", "or make the prompt smaller or clearer, or add tests that say when it is done"),
         ]
     if stopped.end in FINISHED:
         return [look, *changed]
     if stopped.end is End.CHECKPOINT:
-        return [look, Next(paste.resume, "you have looked: go on past the HARD STOP")]
+        return [look, Next(resume(), "you have looked: go on past the HARD STOP")]
     if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE, Rule.CHANGED_TESTS):
-        keep = [Next(f"{paste.resume} --accept", "or keep it so")] if stopped.can_be_accepted else []
-        return [*changed, Next(paste.resume, "when you have put it back"), *keep]
+        keep = [Next(resume(accept=True), "or keep it so")] if stopped.can_be_accepted else []
+        return [*changed, Next(resume(), "when you have put it back"), *keep]
     if stopped.end is End.BLOCKED and may_only_read:
         return [edit, look]
     table: dict[End, list[Next]] = {
         End.BLOCKED: [
-            Next(f'{paste.resume} --note "…"', "answer it, or say what to do differently"),
-            Next(paste.resume, "or go on as it is"),
+            Next(resume(note=PLACEHOLDER), "answer it, or say what to do differently"),
+            Next(resume(), "or go on as it is"),
             look,
         ],
-        End.FAILED: [Next(paste.resume, "when Codex works again"), look],
-        End.STOPPED: [Next(paste.resume, "go on after all")],
+        End.FAILED: [Next(resume(), "when Codex works again"), look],
+        End.STOPPED: [Next(resume(), "go on after all")],
     }
-    return table.get(stopped.end, [Next(paste.resume, "go on, in the same session")])
+    return table.get(stopped.end, [Next(resume(), "go on, in the same session")])
 
 
 # Their reasons count rounds, before they quote anyone.

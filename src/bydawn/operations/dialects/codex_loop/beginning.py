@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from bydawn.core.acts import Act
 from bydawn.core.agent import Event
 from bydawn.core.errors import UserError
 from bydawn.core.outcome import Outcome
@@ -163,12 +164,12 @@ def _run_hooks(root: Path, config: Config) -> list[HookResult]:
 def _steps(root: Path, config: Config, *, agreed: bool) -> list[Next]:
     written = [CONFIG, ".gitignore", "spec", "plan", config.tasks.source_dir]
     commit = f"git add {shlex.join(written)} && git commit -m {shlex.quote('Plan ' + (config.project.name or ''))}"
-    trust = Next(command=f"bydawn trust {CONFIG}", why="look at the commands that Codex proposes, and agree to them")
+    trust = Next(command=Act("trust", CONFIG), why="look at the commands that Codex proposes, and agree to them")
     there = [] if Path.cwd() == root else [Next(command=f"cd {shlex.quote(str(root))}", why="the project")]
     return [
         *there,
         Next(command="", why=f"look at spec, plan, {config.tasks.source_dir}/ and the commands in {CONFIG}"),
         *([] if agreed else [trust]),
         Next(command=commit, why="the worktree has the plan then, and a merge meets no file that git does not have"),
-        Next(command=f"{NAME} run", why="let Codex do one task after the other"),
+        Next(command=Act("run", program=NAME), why="let Codex do one task after the other"),
     ]

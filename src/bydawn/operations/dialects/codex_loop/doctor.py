@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core import task_folder
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Sandbox
 from bydawn.core.rules import Rule
@@ -179,7 +180,7 @@ def _login(at: _Project) -> Rows:
 
 def _trust(at: _Project) -> Rows:
     if at.config and not own_config.is_trusted(DIALECT, at.root):
-        hint = f"`bydawn trust {CONFIG}` shows them, and asks"
+        hint = Advice(Act("trust", CONFIG), " shows them, and asks")
         yield "warnings", f"the commands in {CONFIG} do not run before you have agreed to them: {hint}"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bydawn.core import tasks
+from bydawn.core.acts import Act, Advice, written
 from bydawn.core.breakers import NewLimit
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop
@@ -68,10 +69,10 @@ def _loop_name(session: str) -> str:
 
 def _replacing(start: Start, earlier: Session) -> Start:
     where = f"{earlier.status}, iteration {earlier.count('iteration')}, in {earlier.folder}"
-    said = f"this session takes the place of an earlier {earlier.name} ({where})"
+    said = Advice(f"this session takes the place of an earlier {earlier.name} ({where})")
     if earlier.status != COMPLETE:
-        said += f"; `{NAME} resume {earlier.name}` would have gone on with it, and still can: "
-        said += f"`bydawn resume {earlier.standing.reference} -d`"
+        would, can = Act("resume", earlier.name, program=NAME), Act("resume", earlier.standing.reference, d=True)
+        said += Advice("; ", would, " would have gone on with it, and still can: ", can)
     return replace(start, remarks=(*start.remarks, said))
 
 
@@ -134,7 +135,8 @@ def _taken(found: Session, rounds: int | None) -> Taken:
     try:
         return Taken(standing=standing, plan=resume.plan(standing, settings.secrets(), limits=limits))
     except UserError as refused:
-        hint = refused.hint.replace(f"bydawn resume {standing.reference}", f"{NAME} resume {found.name}")
+        ours = Act("resume", found.name, program=NAME)
+        hint = written(refused.hint, lambda act: ours if act.verb == "resume" else act)
         again = UserError(refused.what, cause=refused.cause, hint=hint, exit_code=refused.exit_code)
         return Taken(standing=standing, refused=again)
 

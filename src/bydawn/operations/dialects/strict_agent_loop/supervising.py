@@ -5,8 +5,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
-from bydawn.dialects.strict_agent_loop import address_of
+from bydawn.dialects.strict_agent_loop import state_path
 from bydawn.dialects.strict_agent_loop.contract import UNATTENDED, contract_of
 from bydawn.dialects.strict_agent_loop.paths import NAME
 from bydawn.operations import steer
@@ -48,7 +49,8 @@ def plan(task: Task, given: Mapping[str, Any], note: str | None, trust: Trust) -
         )
     stopping.refuse_unconfirmed(task)
     if standing.alive:
-        hint = f"`{NAME} report-status {address_of(standing.loop)}` says how it stands; Ctrl-C ends it where it runs"
+        look = Act("report-status", program=NAME, state=state_path(standing.loop))
+        hint = Advice(look, " says how it stands; Ctrl-C ends it where it runs")
         cause = f"{lock.owner(standing.folder.lock) or 'a process'} is running it"
         raise UserError(f"{task.id} is supervised already", cause=cause, hint=hint, exit_code=8)
     fields = {key: value for key, value in given.items() if value is not None}
