@@ -16,7 +16,7 @@ from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Registry
 from bydawn.system import kernel
 from bydawn.web import api
-from bydawn.web.api import Expecting
+from bydawn.web.acts import Expecting
 from bydawn.web.calls import Route
 from driving import Fact, ledger_of, tree_of
 from operations.stories import STORIES, home_of

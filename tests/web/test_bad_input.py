@@ -17,7 +17,6 @@ from bydawn.operations import steer
 from bydawn.operations.startable import startable
 from bydawn.store.registry import Registry
 from bydawn.store.web_keys import Role
-from bydawn.web.acts import refusal
 from bydawn.web.auth import Access
 from bydawn.web.calls import Kind, Route
 from bydawn.web.table import TABLE, page_of
@@ -361,7 +360,7 @@ FIELDS: list[tuple[str, bytes, int, str]] = [
     ("/tell", b"&".join(b"a%d=1" % number for number in range(20_001)), 400, "Max number of fields exceeded"),
     ("/skip", b"expect_seq=NOW", 400, "No task was named"),
     ("/skip", b"expect_seq=NOW&task=nope", 404, "There is no task 'nope'"),
-    ("/reopen", b"expect_seq=NOW", 404, "There is no task ''"),
+    ("/reopen", b"expect_seq=NOW", 400, "No task was named"),
     ("/resume", b"expect_seq=NOW&rounds=%00", 400, "(NUL)"),
     ("/resume", b"expect_seq=NOW&for=" + b"9" * 9000, 400, "is too long"),
     ("/tasks", b"text=", 400, "The text is empty"),
@@ -513,11 +512,6 @@ def test_a_saved_document_is_shown_whatever_it_is_called(tmp_path: Path) -> None
         assert '<textarea name="base" hidden>\n# mine</textarea>' in shown, "a preview keeps it"
         with closing(Client(web, f"?page=/loops/folder/docs/{key.replace('%', '%25')}")) as client:
             assert "fragment" in {news.kind for news in client.until("head")}
-
-
-def test_all_lines_of_what_a_command_refused_are_told() -> None:
-    error = refusal("note\nerror: no\ncause: it can run:\n         check: a\n         hook: b\n hint: trust it\n", 2)
-    assert (error.what, error.cause, error.hint) == ("no", "it can run:\ncheck: a\nhook: b", "trust it")
 
 
 def test_what_was_done_before_a_loop_could_not_go_on_is_not_asked_for_again(tmp_path: Path) -> None:

@@ -23,6 +23,10 @@ def main(arguments: list[str] | None = None) -> int:
     """The installed command."""
     arguments = sys.argv[1:] if arguments is None else arguments
     _open_what_is_closed()
+    if "BYDAWN_ERRORS" in os.environ:
+        from bydawn.process import refusals
+
+        refusals.take_over()
     if arguments in (["--version"], ["version"]):
         print(f"bydawn {__version__}")
         return 0

@@ -182,8 +182,10 @@ def _mistake(error: click.UsageError) -> str:
 def _say(what: str, cause: str, hint: str, code: int) -> int:
     from bydawn.cli.render import as_typed
     from bydawn.core.text import plain
+    from bydawn.process import refusals
 
     hide = _hiding()
+    refusals.tell(code, *(hide(plain(text)) for text in (what, cause, hint)))
     for label, text in [("error", what), ("cause", cause), (" hint", as_typed(hint))]:
         if text:
             click.echo(f"{label}: {hide(plain(text))}", err=True)

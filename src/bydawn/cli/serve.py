@@ -87,8 +87,8 @@ def ready() -> None:
 
 def tokens(given: str | None) -> "Tokens":
     """From the flag or from variables, which nothing that we start gets to see."""
-    from bydawn.web.acts import LOOK_TOKEN, TOKEN
     from bydawn.web.auth import Tokens
+    from bydawn.web.starting import LOOK_TOKEN, TOKEN
 
     kept = {name: os.environ.pop(name, "").strip() for name in (TOKEN, LOOK_TOKEN)}
     text = _from_file(given[1:]) if given and given.startswith("@") else given or kept[TOKEN]

@@ -1,5 +1,7 @@
 """Errors a person can fix, in three parts: what happened, why, and what to do."""
 
+from typing import Self
+
 
 class UserError(Exception):
     """Something the person at the keyboard can fix; `hint` says how."""
@@ -13,6 +15,11 @@ class UserError(Exception):
         self.hint = hint
         if exit_code is not None:
             self.exit_code = exit_code
+
+    @classmethod
+    def of(cls, error: "UserError") -> Self:
+        """The same words, as an error of this kind."""
+        return cls(error.what, cause=error.cause, hint=error.hint)
 
     @property
     def sentence(self) -> str:

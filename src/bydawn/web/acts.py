@@ -1,13 +1,8 @@
-"""What a visitor can do to a loop. Each act is an operation of the terminal, and says what it says."""
+"""What a visitor can do to a loop: each verb is one row and one act, for programs and for the forms of pages alike."""
 
-import os
-import re
-import subprocess
-from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
-from pathlib import Path
+from collections.abc import Callable
 from threading import Lock
-from typing import Concatenate, ParamSpec
+from typing import Any
 
 import msgspec
 
@@ -17,18 +12,12 @@ from bydawn.core.text import shorten
 from bydawn.core.values import Status, TaskStatus
 from bydawn.operations import steer, tasks, views
 from bydawn.operations.preconditions import gone
-from bydawn.operations.service import program
-from bydawn.store.folder import StateFolder
 from bydawn.store.ledger import backwards, load
 from bydawn.store.registry import Standing, standing_of
 from bydawn.web.loops import NotHere
+from bydawn.web.starting import begin
 
-P = ParamSpec("P")
-TOKEN, LOOK_TOKEN = "BYDAWN_WEB_TOKEN", "BYDAWN_WEB_LOOK_TOKEN"  # variables that hold them
 _starting: dict[str, Lock] = {}  # by folder: one process at a time is started for a loop
-_START = 60.0  # seconds in which a loop must have begun
-_SAID = re.compile(r"^ ?(error|cause|hint): (.*(?:\n {3,}\S.*)*)$", re.MULTILINE)
-_LONGEST_WORD = 4096  # characters that a command is given as one word
 _REPEATED = 200  # characters of a person's own text that are said back
 
 
@@ -78,7 +67,13 @@ def refuse_late(standing: Standing, expect_seq: int | None) -> None:
 def refuse_gone(standing: Standing) -> None:
     """Nothing can be read or run without the workspace."""
     if error := gone(standing):
-        raise OwnFailure(error.what, cause=error.cause, hint=error.hint)
+        raise OwnFailure.of(error)
+
+
+def readable(standing: Standing) -> Standing:
+    if standing.trouble:
+        raise standing.trouble
+    return standing
 
 
 def _done(standing: Standing, told: str) -> Done:
@@ -86,151 +81,200 @@ def _done(standing: Standing, told: str) -> Done:
     return Done(seq=now.state.seq, state=now.status, told=told)
 
 
-# -- steer a loop ------------------------------------------------------------------------------------------------------
+# -- what is sent ------------------------------------------------------------------------------------------------------
 
 
-def _unless_finished(act: Callable[Concatenate[Standing, P], Done]) -> Callable[Concatenate[Standing, P], Done]:
-    """If a finished loop refuses something, that is because of its state."""
+class Expecting(msgspec.Struct, frozen=True, kw_only=True):
+    """`expect_seq`: the last fact that the caller knows; refused if the loop started or stopped since."""
 
-    @wraps(act)
-    def asked(standing: Standing, /, *args: P.args, **options: P.kwargs) -> Done:
-        try:
-            return act(standing, *args, **options)
-        except UserError as error:
-            if not standing.finished:
-                raise
-            raise NotNow(error.what, cause=error.cause, hint=error.hint) from None
-
-    return asked
+    expect_seq: int | None = None
 
 
-@_unless_finished
-def tell(standing: Standing, text: str) -> Done:
-    if "\0" in text:
+class Then(Expecting, frozen=True, kw_only=True):
+    """Something to do, after which the loop may go on."""
+
+    resume: bool = False
+
+
+class Tell(Then, frozen=True, kw_only=True):
+    text: str
+
+
+class Pause(Expecting, frozen=True, kw_only=True):
+    now: bool = False
+
+
+class Stop(Expecting, frozen=True, kw_only=True):
+    now: bool = True
+
+
+class Resume(Expecting, frozen=True, kw_only=True):
+    """New limits as `bydawn resume` takes them: `40` or `+10`, `2h`, `07:00`, `10usd`."""
+
+    rounds: str | int | None = None
+    seconds: str | None = msgspec.field(default=None, name="for")
+    until: str | None = None
+    budget: str | None = None
+    once: bool = False
+
+
+class OneTask(Then, frozen=True, kw_only=True):
+    """`exactly`: only by its id, because a form is older than the list may be."""
+
+    task: str | list[str]
+    exactly: bool = False
+
+
+class NewTask(Expecting, frozen=True, kw_only=True):
+    text: str
+
+
+# -- what it does ------------------------------------------------------------------------------------------------------
+
+
+def tell(standing: Standing, sent: Tell) -> Done:
+    if "\0" in sent.text:
         raise UserError("nothing was told", cause="the note has a character that no text has (NUL)", hint="remove it")
-    steer.tell(standing, text)
+    steer.tell(standing, sent.text)
     number = load(standing.folder)[0].round + 1
     return _done(standing, f"The next prompt will contain it (round {number}).")
 
 
-@_unless_finished
-def pause(standing: Standing, *, now: bool = False) -> Done:
-    answer = steer.pause(standing, now=now)
+def pause(standing: Standing, sent: Pause) -> Done:
+    return _ended(standing, steer.pause(standing, now=sent.now), "pauses", sent.now)
+
+
+def stop(standing: Standing, sent: Stop) -> Done:
+    return _ended(standing, steer.stop(standing, now=sent.now), "stops", sent.now, "; what it changed stays")
+
+
+def _ended(standing: Standing, answer: steer.Answer, verb: str, now: bool, more: str = "") -> Done:
     when = "now" if now or answer.state else f"after round {standing.state.round}"
-    return _done(standing, _told(standing, answer, f"pauses {when}"))
+    change = f"{verb} {when}{more}" if answer.changed else Status(answer.state).already
+    return _done(standing, f"{standing.loop.id} {change}.")
 
 
-@_unless_finished
-def stop(standing: Standing, *, now: bool = True) -> Done:
-    answer = steer.stop(standing, now=now)
-    when = "now" if now or answer.state else f"after round {standing.state.round}"
-    return _done(standing, _told(standing, answer, f"stops {when}; what it changed stays"))
-
-
-def _told(standing: Standing, answer: steer.Answer, change: str) -> str:
-    return f"{standing.loop.id} {change if answer.changed else Status(answer.state).already}."
-
-
-def dismiss(standing: Standing) -> Done:
-    try:
-        steer.dismiss(standing)
-    except UserError as error:
-        if standing.trouble or standing.state.stopped:
-            raise
-        raise NotNow(error.what, cause=error.cause, hint=error.hint) from None
+def dismiss(standing: Standing, _: Expecting) -> Done:
+    steer.dismiss(standing)
     return _done(standing, f"{standing.loop.id} is no longer listed.")
 
 
-@_unless_finished
-def settle(standing: Standing, task: str, status: TaskStatus, *, exactly: bool = False) -> Done:
-    """Skip a task or open it again; `exactly`: only by its id, because a form is older than the list may be."""
-    if not standing.finished:
-        _refuse_unknown(standing, task)
-    if exactly and all(task != each.id for each in tasks.of_loop(standing).standings.tasks):
-        raise NotHere("this task is no longer in the list", cause="nothing was changed", hint="reload the page")
-    rows = [*tasks.settle(standing, [task], status)]
-    words = {TaskStatus.SKIPPED: "Skipped", TaskStatus.OPEN: "Open again"}
-    was = "" if rows[0].taken_by else " (it already was)"
-    return _done(standing, f"{words[status]}: “{shorten(rows[0].task.text, _REPEATED)}”{was}.")
+def skip(standing: Standing, sent: OneTask) -> Done:
+    return _settle(standing, sent, TaskStatus.SKIPPED, "Skipped")
 
 
-def _refuse_unknown(standing: Standing, task: str) -> None:
+def reopen(standing: Standing, sent: OneTask) -> Done:
+    return _settle(standing, sent, TaskStatus.OPEN, "Open again")
+
+
+def _settle(standing: Standing, sent: OneTask, status: TaskStatus, done: str) -> Done:
+    """One task, or several that were set aside together."""
+    wanted = [sent.task] if isinstance(sent.task, str) else sent.task
+    if not wanted:
+        raise UserError("no task was named", cause="nothing was changed", hint="reload the page, then try again")
     board = tasks.of_loop(standing)
-    try:
-        tasks.named(board, task)
-    except UserError as error:
-        if not board.standings.tasks:  # there is no list, or it cannot be read
-            raise
-        raise NotHere(error.what, cause=error.cause, hint=error.hint) from None
+    for each in wanted if not standing.finished and board.standings.tasks else ():
+        try:
+            tasks.named(board, each)
+        except UserError as error:
+            raise NotHere.of(error) from None
+        if sent.exactly and all(each != task.id for task in board.standings.tasks):
+            raise NotHere("this task is no longer in the list", cause="nothing was changed", hint="reload the page")
+    *_, last = tasks.settle(standing, wanted, status)
+    was = "" if last.taken_by else " (it already was)"
+    return _done(standing, f"{done}: “{shorten(last.task.text, _REPEATED)}”{was}.")
 
 
-@_unless_finished
-def add_task(standing: Standing, text: str) -> Done:
-    added = tasks.add(standing, text)
+def add_task(standing: Standing, sent: NewTask) -> Done:
+    added = tasks.add(standing, sent.text)
     later = "" if added.written else " An agent is writing the file; it will be added after this round."
-    return _done(standing, f"Added: “{shorten(text.strip(), _REPEATED)}”.{later}")
+    return _done(standing, f"Added: “{shorten(sent.text.strip(), _REPEATED)}”.{later}")
 
 
-# -- start a process ---------------------------------------------------------------------------------------------------
+def resume(standing: Standing, sent: Resume) -> Done:
+    given = (("rounds", sent.rounds), ("for", sent.seconds), ("until", sent.until), ("budget", sent.budget))
+    words = [f"--{flag}={str(value).strip()}" for flag, value in given if value is not None and str(value).strip()]
+    return _go_on(standing, sent, *words, *(["--once"] if sent.once else []))
 
 
-@_unless_finished
-def resume(standing: Standing, words: Iterable[str] = (), expect_seq: int | None = None) -> Done:
-    """Continue a loop in the background; `words` are flags of `bydawn resume`. The second of two taps is too late."""
+def approve(standing: Standing, sent: Expecting) -> Done:
+    return _go_on(standing, sent, "--approve")
+
+
+def accept(standing: Standing, sent: Expecting) -> Done:
+    return _go_on(standing, sent, "--accept")
+
+
+def _go_on(standing: Standing, sent: Expecting, *words: str) -> Done:
+    """Continue it in the background; `words` are flags of `bydawn resume`. The second of two taps is too late."""
     refuse_gone(standing)
     folder, loop = standing.folder, standing.loop
     with _starting.setdefault(str(folder), Lock()):
-        refuse_late(standing_of(folder) or standing, expect_seq)
+        refuse_late(standing_of(folder) or standing, sent.expect_seq)
         begin(["resume", loop.id, "-C", loop.workspace, "--detach", *words], folder.state_folder)
-    now = standing_of(standing.folder) or standing
-    return Done(seq=now.state.seq, state=now.status, told=f"{standing.loop.id} goes on.")
+    return _done(standing, f"{loop.id} goes on.")
 
 
-def resume_after(standing: Standing, done: str, expect_seq: int | None) -> Done:
-    """Continue a loop after something else was done, which is said if the loop cannot go on."""
+# -- the verbs ---------------------------------------------------------------------------------------------------------
+
+
+class Verb(msgspec.Struct, frozen=True, kw_only=True):
+    """One row: its address in API and pages, what is sent there, what it does, and where its form leads."""
+
+    name: str
+    says: str  # for programs that read the OpenAPI document
+    act: Callable[[Standing, Any], Done]
+    takes: type[Expecting] = Expecting
+    leads: str = "{loop}"
+    is_about_now: bool = True  # its form says what the page knew of the loop
+    is_barred: Callable[[Standing], bool] = lambda standing: standing.finished  # does its state forbid it?
+    kept: str = ""  # what has been done if the loop does not go on after it …
+    then: str = ""  # … and what is said if it does
+
+
+VERBS = (
+    Verb(
+        name="tell",
+        says="Add a note to the next prompt",
+        act=tell,
+        takes=Tell,
+        kept="your note is kept",
+        then="Sent. Round {round} starts.",
+    ),
+    Verb(name="pause", says="Pause after this round", act=pause, takes=Pause),
+    Verb(name="resume", says="Continue, perhaps with new limits", act=resume, takes=Resume),
+    Verb(name="stop", says="End it", act=stop, takes=Stop),
+    Verb(name="approve", says="Approve the checkpoint and continue", act=approve),
+    Verb(name="accept", says="Accept changes to protected files or the task list", act=accept),
+    Verb(name="skip", says="Skip a task", act=skip, takes=OneTask, kept="skipped", then="{told} {name} goes on."),
+    Verb(name="reopen", says="Open a skipped task again", act=reopen, takes=OneTask),
+    Verb(name="tasks", says="Add a task", act=add_task, takes=NewTask, leads="{loop}/docs/todo", is_about_now=False),
+    Verb(
+        name="dismiss",
+        says="Take a loop that has ended out of the list",
+        act=dismiss,
+        leads="/",
+        is_barred=lambda standing: standing.state.stopped is None,
+    ),
+)
+
+
+def perform(verb: Verb, standing: Standing, sent: Expecting, is_kept: Callable[[], object] = lambda: None) -> Done:
+    """Do it, unless the loop has started or stopped since the sender looked; `is_kept` hears that a part of it is."""
+    refuse_late(readable(standing), sent.expect_seq)
     try:
-        return resume(standing, (), expect_seq)
+        done = verb.act(standing, sent)
+        if not isinstance(sent, Then) or not sent.resume:
+            return done
+        is_kept()
+        try:
+            now = _go_on(standing, sent)
+        except UserError as error:
+            error.what = f"{verb.kept}, but the loop did not go on: {error.what}"
+            raise
     except UserError as error:
-        error.what = f"{done}, but the loop did not go on: {error.what}"
-        raise
-
-
-def begin(words: Sequence[str], root: StateFolder, folder: Path | None = None) -> None:
-    """Start a loop with a command of our own, as a person would; returns once it has begun."""
-    refuse_odd(words)
-    argv = [program("bydawn"), *words, "--state-dir", str(root.path)]
-    try:
-        ended = subprocess.run(
-            argv, cwd=folder, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=_START
-        )
-    except subprocess.TimeoutExpired:
-        hint = "look at it again in a moment"
-        raise OwnFailure("the loop has not begun yet", cause=f"it took more than {_START:.0f} s", hint=hint) from None
-    if ended.returncode:
-        raise refusal(ended.stderr.decode(errors="replace"), ended.returncode)
-
-
-def refuse_odd(words: Iterable[str]) -> None:
-    """What no command can be given."""
-    for word in words:
-        if "\0" in word or len(word) > _LONGEST_WORD:
-            cause = f"{shorten(word, 40)!r} is too long, or has a character that no text has (NUL)"
-            raise UserError("this value cannot be used", cause=cause, hint="shorten it, or remove it")
-
-
-def was_refused(text: str) -> bool:
-    """Did a command of ours say why it did not begin?"""
-    return "error" in dict(_SAID.findall(text))
-
-
-def refusal(text: str, code: int) -> UserError:
-    """The error that a command of ours printed."""
-    parts = {name: re.sub(r"\n +", "\n", said) for name, said in _SAID.findall(text)}
-    if "error" not in parts:
-        return OwnFailure("the command failed", cause=text.strip()[-500:] or f"exit code {code}")
-    return UserError(parts["error"], cause=parts.get("cause", ""), hint=parts.get("hint", ""), exit_code=code)
-
-
-def environment() -> dict[str, str]:
-    """What loops inherit from us: not our tokens."""
-    return {name: value for name, value in os.environ.items() if name not in (TOKEN, LOOK_TOKEN)}
+        if isinstance(error, NotHere | NotNow) or not verb.is_barred(standing):
+            raise
+        raise NotNow.of(error) from None
+    told = verb.then.format(round=standing.state.round + 1, told=done.told, name=standing.loop.id)
+    return msgspec.structs.replace(now, told=told)

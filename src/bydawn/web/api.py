@@ -9,7 +9,7 @@ import msgspec
 from starlette.concurrency import run_in_threadpool
 
 from bydawn.core.errors import UserError
-from bydawn.core.values import Status, TaskStatus
+from bydawn.core.values import Status
 from bydawn.operations import decisions, documents, tasks
 from bydawn.operations.chat import Turn, history
 from bydawn.operations.detail import LoopDetail, loop_detail
@@ -23,9 +23,8 @@ from bydawn.operations.startable import Startable, startable
 from bydawn.operations.views import LoopView, by_need, loop_view, with_current_tasks
 from bydawn.store.ledger import read
 from bydawn.store.registry import Standing
-from bydawn.web import acts
-from bydawn.web.acts import Done
-from bydawn.web.calls import MOST_DOCUMENT, Act, Answer, Call, Events, Json, Route, look, steer
+from bydawn.web.acts import VERBS, Done, Verb, perform, readable, refuse_gone
+from bydawn.web.calls import MOST_DOCUMENT, Answer, Call, Events, Json, Route, look, steer
 from bydawn.web.chatting import answers
 from bydawn.web.loops import NotHere
 from bydawn.web.starting import start
@@ -94,48 +93,6 @@ class LogWindow(msgspec.Struct, frozen=True, kw_only=True):
     first: int | None = msgspec.field(default=None, name="from")
     lines: int = 500
     q: str = ""
-
-
-class Expecting(msgspec.Struct, frozen=True, kw_only=True):
-    """`expect_seq`: the last fact that the caller knows; refused if the loop started or stopped since."""
-
-    expect_seq: int | None = None
-
-
-class Tell(Expecting, frozen=True, kw_only=True):
-    text: str
-    resume: bool = False
-
-
-class Pause(Expecting, frozen=True, kw_only=True):
-    now: bool = False
-
-
-class Stop(Expecting, frozen=True, kw_only=True):
-    now: bool = True
-
-
-class Resume(Expecting, frozen=True, kw_only=True):
-    """New limits as `bydawn resume` takes them: `40` or `+10`, `2h`, `07:00`, `10usd`."""
-
-    rounds: str | int | None = None
-    seconds: str | None = msgspec.field(default=None, name="for")
-    until: str | None = None
-    budget: str | None = None
-    once: bool = False
-
-    @property
-    def words(self) -> list[str]:
-        given = (("rounds", self.rounds), ("for", self.seconds), ("until", self.until), ("budget", self.budget))
-        return [f"--{flag}={value}" for flag, value in given if value not in (None, "")] + ["--once"] * self.once
-
-
-class OneTask(Expecting, frozen=True, kw_only=True):
-    task: str
-
-
-class NewTask(Expecting, frozen=True, kw_only=True):
-    text: str
 
 
 class Text(msgspec.Struct, frozen=True, kw_only=True):
@@ -240,15 +197,9 @@ def get_health(call: Call) -> Json:
     return Json(value=health(registry.root, call.loops.all(), of_service(registry)))
 
 
-def readable(standing: Standing) -> Standing:
-    if standing.trouble:
-        raise standing.trouble
-    return standing
-
-
 def with_workspace(standing: Standing) -> Standing:
     """A loop whose documents can be read."""
-    acts.refuse_gone(readable(standing))
+    refuse_gone(readable(standing))
     return standing
 
 
@@ -268,63 +219,20 @@ def the_known_round(standing: Standing, number: int) -> Any:
     try:
         return the_round(standing, number)
     except UserError as error:
-        raise NotHere(error.what, cause=error.cause, hint=error.hint) from None
+        raise NotHere.of(error) from None
 
 
 # -- steering ----------------------------------------------------------------------------------------------------------
 
 
-def _meant(call: Call) -> Standing:
-    """The loop, unless it has started or stopped since the caller looked."""
-    standing = readable(call.standing)
-    acts.refuse_late(standing, call.body.expect_seq)
-    return standing
+def verb(row: Verb) -> Route:
+    """Something that a person does to a loop; it may take effect later."""
 
+    def act(call: Call) -> Json:
+        return Json(value=perform(row, call.standing, call.body), status=202)
 
-def _accepted(done: Done) -> Json:
-    return Json(value=done, status=202)
-
-
-def tell(call: Call) -> Json:
-    standing, body = _meant(call), call.body
-    done = acts.tell(standing, body.text)
-    return _accepted(acts.resume_after(standing, "your note is kept", body.expect_seq) if body.resume else done)
-
-
-def pause(call: Call) -> Json:
-    return _accepted(acts.pause(_meant(call), now=call.body.now))
-
-
-def stop(call: Call) -> Json:
-    return _accepted(acts.stop(_meant(call), now=call.body.now))
-
-
-def resume(call: Call) -> Json:
-    return _accepted(acts.resume(_meant(call), call.body.words, call.body.expect_seq))
-
-
-def approve(call: Call) -> Json:
-    return _accepted(acts.resume(_meant(call), ["--approve"], call.body.expect_seq))
-
-
-def accept(call: Call) -> Json:
-    return _accepted(acts.resume(_meant(call), ["--accept"], call.body.expect_seq))
-
-
-def skip(call: Call) -> Json:
-    return _accepted(acts.settle(_meant(call), call.body.task, TaskStatus.SKIPPED))
-
-
-def reopen(call: Call) -> Json:
-    return _accepted(acts.settle(_meant(call), call.body.task, TaskStatus.OPEN))
-
-
-def add_task(call: Call) -> Json:
-    return _accepted(acts.add_task(_meant(call), call.body.text))
-
-
-def dismiss(call: Call) -> Json:
-    return _accepted(acts.dismiss(_meant(call)))
+    act.__name__ = row.act.__name__
+    return steer(f"{LOOP}/{row.name}", act, row.takes, row.says, gives=Done, status=202)
 
 
 def start_loop(call: Call) -> Json:
@@ -368,11 +276,6 @@ def _addresses(call: Call, names: list[str]) -> frozenset[str]:
 LOOP = "/api/loops/{loop}"
 
 
-def _verb(name: str, act: Act, takes: type, says: str) -> Route:
-    """Something that a person does to a loop; it may take effect later."""
-    return steer(f"{LOOP}/{name}", act, takes, says, gives=Done, status=202)
-
-
 ROUTES: tuple[Route, ...] = (
     look("/api/loops", list_loops, LoopList, "All loops; those that need a person come first", asks=Which),
     look(LOOP, get_loop, LoopDetail, "One loop with its rounds"),
@@ -388,16 +291,7 @@ ROUTES: tuple[Route, ...] = (
     look("/api/metrics", get_metrics, Metrics, "Figures over all loops"),
     look("/api/health", get_health, Health, "Is all well?"),
     look("/api/stream", stream, None, "News of loops, as server-sent events", asks=Following, streams=True),
-    _verb("tell", tell, Tell, "Add a note to the next prompt"),
-    _verb("pause", pause, Pause, "Pause after this round"),
-    _verb("resume", resume, Resume, "Continue, perhaps with new limits"),
-    _verb("stop", stop, Stop, "End it"),
-    _verb("approve", approve, Expecting, "Approve the checkpoint and continue"),
-    _verb("accept", accept, Expecting, "Accept changes to protected files or the task list"),
-    _verb("skip", skip, OneTask, "Skip a task"),
-    _verb("reopen", reopen, OneTask, "Open a skipped task again"),
-    _verb("tasks", add_task, NewTask, "Add a task"),
-    _verb("dismiss", dismiss, Expecting, "Take a loop that has ended out of the list"),
+    *map(verb, VERBS),
     steer(
         f"{LOOP}/docs/{{key}}",
         put_document,

@@ -8,9 +8,11 @@ import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.operations.service import program
+from bydawn.process.refusals import Ear
 from bydawn.store.registry import Standing
-from bydawn.web.acts import environment, refusal, refuse_gone, refuse_odd
+from bydawn.web.acts import refuse_gone
 from bydawn.web.calls import Site
+from bydawn.web.starting import environment, refuse_odd
 
 _LONGEST = 4 << 20  # bytes of a line
 _BEGIN = b'{"schema":'  # of every line
@@ -36,22 +38,23 @@ async def answers(
     chosen = () if include is None else [*include] or ["none"]
     words += [word for name in chosen for word in ("--include", name)]
     refuse_odd(words)
-    child = await asyncio.create_subprocess_exec(
-        *(program("bydawn"), *words, "--state-dir", str(standing.folder.state_folder.path)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=environment(),
-        limit=_LONGEST,
-        start_new_session=True,
-    )
-    assert child.stdin and child.stdout and child.stderr  # noqa: S101 - pipes, as asked for
-    child.stdin.write(message.encode())
-    child.stdin.close()
-    first = await child.stdout.readline()
-    if not first:
-        said = await child.stderr.read()
-        raise refusal(said.decode(errors="replace"), await child.wait())
+    with Ear() as ear:
+        child = await asyncio.create_subprocess_exec(
+            *(program("bydawn"), *words, "--state-dir", str(standing.folder.state_folder.path)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=ear.variables(environment()),
+            pass_fds=[ear.fd],
+            limit=_LONGEST,
+            start_new_session=True,
+        )
+        assert child.stdin and child.stdout  # noqa: S101 - pipes, as asked for
+        child.stdin.write(message.encode())
+        child.stdin.close()
+        first = await child.stdout.readline()
+        if not first:
+            raise ear.error(await child.wait())
     said_so_far: asyncio.Queue[bytes | None] = asyncio.Queue()
     address = site.loops.address(standing)
     task = asyncio.create_task(_pass_on(site, address, child, first, said_so_far))
@@ -63,8 +66,7 @@ async def answers(
 async def _pass_on(
     site: Site, address: str, child: asyncio.subprocess.Process, first: bytes, heard: "asyncio.Queue[bytes | None]"
 ) -> None:
-    assert child.stdout and child.stderr  # noqa: S101
-    errors = asyncio.create_task(child.stderr.read())
+    assert child.stdout  # noqa: S101
     line = first
     while line:
         if line.startswith(_BEGIN):
@@ -76,7 +78,6 @@ async def _pass_on(
         except ValueError:  # a line that is too long: it is left out, and what is still to come of it has no beginning
             line = b"\n"
     heard.put_nowait(None)
-    await errors
     await child.wait()
 
 

@@ -2,14 +2,13 @@
 
 from urllib.parse import quote
 
+import msgspec
+
 from bydawn.core.errors import UserError
-from bydawn.core.values import TaskStatus
 from bydawn.operations import documents
-from bydawn.store.registry import Standing
-from bydawn.web import acts
-from bydawn.web.acts import Done
-from bydawn.web.api import Resume, known_document, readable
-from bydawn.web.calls import Answer, Call, Sent
+from bydawn.web.acts import Expecting, OneTask, Verb, perform
+from bydawn.web.api import known_document
+from bydawn.web.calls import Act, Answer, Call, Route, Sent, form
 from bydawn.web.chatting import answers
 from bydawn.web.pages.documents import conflict_page, document_page
 from bydawn.web.starting import start
@@ -17,11 +16,29 @@ from bydawn.web.starting import start
 _THEMES = ("", "light", "dark")
 
 
-def _loop(call: Call) -> Standing:
-    """The loop of a form, unless it has started or stopped since the page was made."""
-    standing, seq = readable(call.standing), _seq(call)
-    acts.refuse_late(standing, seq)
-    return standing
+def verb(row: Verb, behind: Act) -> Route:
+    """The form of a verb: its fields are what a program sends."""
+
+    def act(call: Call) -> Sent:
+        done = perform(row, call.standing, _sent(call, row), lambda: call.form.pop("text", None))
+        leads = "{loop}/chat" if call.field("from") == "chat" else row.leads
+        return Sent(to=leads.format(loop=_home(call)), told=done.told)
+
+    act.__name__ = f"{row.name}_form"
+    return form(f"/loops/{{loop}}/{row.name}", act, behind)
+
+
+def _sent(call: Call, row: Verb) -> Expecting:
+    empty = {field.name: [""] for field in msgspec.structs.fields(row.takes) if field.required}
+    fields: dict[str, object] = {name: given[0] for name, given in (empty | call.form).items()}
+    if row.takes is OneTask:
+        fields |= {"task": call.form.get("task", []), "exactly": True}
+    if row.is_about_now:
+        fields["expect_seq"] = _seq(call)
+    try:
+        return msgspec.convert(fields, row.takes, strict=False)
+    except msgspec.ValidationError as error:
+        raise UserError("this form cannot be read", cause=str(error), hint="reload the page") from None
 
 
 def _seq(call: Call) -> int:
@@ -34,68 +51,6 @@ def _seq(call: Call) -> int:
 
 def _home(call: Call, rest: str = "") -> str:
     return f"/loops/{quote(call.path['loop'])}{rest}"
-
-
-def _back(call: Call, done: Done) -> Sent:
-    return Sent(to=_home(call), told=done.told)
-
-
-def tell_form(call: Call) -> Answer:
-    standing = _loop(call)
-    done = acts.tell(standing, call.field("text"))
-    if call.field("resume") == "1":
-        number = standing.state.round + 1
-        call.form.pop("text", None)  # it is kept already, and must not be sent again
-        acts.resume_after(standing, "your note is kept", _seq(call))
-        return Sent(to=_home(call), told=f"Sent. Round {number} starts.")
-    return _back(call, done)
-
-
-def pause_form(call: Call) -> Answer:
-    return _back(call, acts.pause(_loop(call)))
-
-
-def stop_form(call: Call) -> Answer:
-    return _back(call, acts.stop(_loop(call), now=call.field("after_round") != "1"))
-
-
-def resume_form(call: Call) -> Answer:
-    rounds, seconds, until, budget = (call.field(name).strip() or None for name in ("rounds", "for", "until", "budget"))
-    new = Resume(rounds=rounds, seconds=seconds, until=until, budget=budget)
-    return _back(call, acts.resume(_loop(call), new.words, _seq(call)))
-
-
-def approve_form(call: Call) -> Answer:
-    return _back(call, acts.resume(_loop(call), ["--approve"], _seq(call)))
-
-
-def accept_form(call: Call) -> Answer:
-    return _back(call, acts.resume(_loop(call), ["--accept"], _seq(call)))
-
-
-def skip_form(call: Call) -> Answer:
-    """One task, or several that were set aside together."""
-    standing = _loop(call)
-    done = [acts.settle(standing, task, TaskStatus.SKIPPED, exactly=True) for task in call.form.get("task", ())]
-    if not done:
-        raise UserError("nothing to skip", cause="no task was named", hint="reload the page, then try again")
-    if call.field("resume") == "1":
-        acts.resume_after(standing, "skipped", _seq(call))
-        return Sent(to=_home(call), told=f"{done[-1].told} {standing.loop.id} goes on.")
-    return _back(call, done[-1])
-
-
-def reopen_form(call: Call) -> Answer:
-    return _back(call, acts.settle(_loop(call), call.field("task"), TaskStatus.OPEN, exactly=True))
-
-
-def dismiss_form(call: Call) -> Answer:
-    return Sent(to="/", told=acts.dismiss(_loop(call)).told)
-
-
-def add_task_form(call: Call) -> Answer:
-    done = acts.add_task(call.standing, call.field("text"))
-    return Sent(to=_home(call, "/docs/todo" if call.field("from") != "chat" else "/chat"), told=done.told)
 
 
 def start_form(call: Call) -> Answer:

@@ -1,14 +1,54 @@
 """Start a loop from the page: the demo, or what the trusted settings of a folder say. Nothing else can be started."""
 
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bydawn.core.acts import Act, Advice
-from bydawn.core.errors import UserError
+from bydawn.core.errors import OwnFailure, UserError
+from bydawn.core.text import shorten
+from bydawn.operations.service import program
 from bydawn.operations.startable import startable
+from bydawn.process.refusals import Ear
+from bydawn.store.folder import StateFolder
 from bydawn.store.registry import Standing
-from bydawn.web.acts import begin
 from bydawn.web.calls import Site
 from bydawn.web.loops import NotHere
+
+TOKEN, LOOK_TOKEN = "BYDAWN_WEB_TOKEN", "BYDAWN_WEB_LOOK_TOKEN"  # variables that hold them
+_START = 60.0  # seconds in which a loop must have begun
+_LONGEST_WORD = 4096  # characters that a command is given as one word
+
+
+def begin(words: Sequence[str], root: StateFolder) -> None:
+    """Start a loop with a command of our own, as a person would; returns once it has begun."""
+    refuse_odd(words)
+    argv = [program("bydawn"), *words, "--state-dir", str(root.path)]
+    with Ear() as ear:
+        variables, quiet = ear.variables(environment()), subprocess.DEVNULL
+        try:
+            ended = subprocess.run(
+                argv, env=variables, pass_fds=[ear.fd], stdin=quiet, capture_output=True, timeout=_START
+            )
+        except subprocess.TimeoutExpired:
+            cause, hint = f"it took more than {_START:.0f} s", "look at it again in a moment"
+            raise OwnFailure("the loop has not begun yet", cause=cause, hint=hint) from None
+        if ended.returncode:
+            raise ear.error(ended.returncode, ended.stderr)
+
+
+def refuse_odd(words: Iterable[str]) -> None:
+    """What no command can be given."""
+    for word in words:
+        if "\0" in word or len(word) > _LONGEST_WORD:
+            cause = f"{shorten(word, 40)!r} is too long, or has a character that no text has (NUL)"
+            raise UserError("this value cannot be used", cause=cause, hint="shorten it, or remove it")
+
+
+def environment() -> dict[str, str]:
+    """What loops inherit from us: not our tokens."""
+    return {name: value for name, value in os.environ.items() if name not in (TOKEN, LOOK_TOKEN)}
 
 
 def start(site: Site, *, key: str = "", demo: bool = False) -> Standing:

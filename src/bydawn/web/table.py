@@ -11,6 +11,7 @@ from bydawn.core.digests import sha256
 from bydawn.core.errors import UserError
 from bydawn.core.layout import PROMPT, REPLY, STDERR, STDOUT
 from bydawn.web import api, forms, openapi
+from bydawn.web.acts import VERBS, readable
 from bydawn.web.auth import Access
 from bydawn.web.calls import MOST_DOCUMENT, Call, Json, Raw, Route, form, look, page
 from bydawn.web.loops import NotHere
@@ -36,7 +37,7 @@ def loop_page(call: Call) -> Page:
 
 
 def rounds_page(call: Call) -> Page:
-    api.readable(call.standing)
+    readable(call.standing)
     return loop.all_rounds(call.loops, call.path["loop"], call.visitor, before=_count(call, "before"))
 
 
@@ -89,12 +90,12 @@ def doctor_page(call: Call) -> Page:
 
 
 def stop_page(call: Call) -> Page:
-    api.readable(call.standing)
+    readable(call.standing)
     return question.question_page(call.loops, call.path["loop"], "stop", call.visitor)
 
 
 def accept_page(call: Call) -> Page:
-    api.readable(call.standing)
+    readable(call.standing)
     return question.question_page(call.loops, call.path["loop"], "accept", call.visitor)
 
 
@@ -195,16 +196,7 @@ _FILES: tuple[Route, ...] = (
     page("/favicon.ico", favicon, Access.OPEN),
 )
 _FORMS: tuple[Route, ...] = (
-    form(f"{LOOP}/tell", forms.tell_form, loop_page),
-    form(f"{LOOP}/pause", forms.pause_form, loop_page),
-    form(f"{LOOP}/stop", forms.stop_form, loop_page),
-    form(f"{LOOP}/resume", forms.resume_form, loop_page),
-    form(f"{LOOP}/approve", forms.approve_form, loop_page),
-    form(f"{LOOP}/accept", forms.accept_form, loop_page),
-    form(f"{LOOP}/skip", forms.skip_form, loop_page),
-    form(f"{LOOP}/reopen", forms.reopen_form, loop_page),
-    form(f"{LOOP}/dismiss", forms.dismiss_form, loop_page),
-    form(f"{LOOP}/tasks", forms.add_task_form, document_page),
+    *(forms.verb(row, document_page if "docs" in row.leads else loop_page) for row in VERBS),
     form(f"{LOOP}/docs/{{key}}/save", forms.save_form, document_page, most=MOST_DOCUMENT),
     form(f"{LOOP}/docs/{{key}}/mine", mine, most=MOST_DOCUMENT),
     form(f"{LOOP}/docs/{{key}}/tick", forms.tick_form, document_page),

@@ -17,11 +17,12 @@ from bydawn.dialects.codex_autorunner import DIALECT
 from bydawn.dialects.codex_autorunner.config import NAME
 from bydawn.operations.dialects.codex_autorunner import documents, logs, repository, running
 from bydawn.operations.service import program
+from bydawn.process.refusals import Ear
 from bydawn.store.registry import Standing
-from bydawn.web.acts import environment, refusal, was_refused
 from bydawn.web.calls import MOST_DOCUMENT, Answer, Call, Events, Json, Route, Site, look, steer
 from bydawn.web.chatting import answers
 from bydawn.web.loops import NotHere
+from bydawn.web.starting import environment
 
 _BEGINS = 30.0  # seconds in which a run has to have begun
 _TAIL = 10_000  # lines of the log at most
@@ -108,7 +109,7 @@ def get_logs(call: Call) -> Json:
         else:
             lines = [*logs.block(root, asked.run_id, tail)]
     except UserError as error:
-        raise NotHere(error.what, cause=error.cause, hint=error.hint) from None
+        raise NotHere.of(error) from None
     return _json({"run_id": asked.run_id or logs.last_run(root), "log": "\n".join(lines)})
 
 
@@ -144,29 +145,26 @@ def run_resume(call: Call) -> Json:
 def _begun(root: Path, *words: str) -> Json:
     """Start it as a person would, in the background, and wait until it runs or says why not."""
     argv = [program(NAME), *words, "--repo", str(root)]
-    child = subprocess.Popen(
-        argv,
-        cwd=root,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert child.stderr  # noqa: S101 - a pipe
-    deadline = time.monotonic() + _BEGINS
-    while time.monotonic() < deadline:
-        if running.alive(root):
-            child.stderr.close()
-            return _json(_state(root))
-        if child.poll() is not None:
-            said = child.stderr.read().decode(errors="replace")
-            child.stderr.close()
-            if was_refused(said):
-                raise refusal(said, child.returncode)
-            return _json(_state(root))  # it has ended already
-        time.sleep(0.05)
-    child.stderr.close()
+    quiet, deadline = subprocess.DEVNULL, time.monotonic() + _BEGINS
+    with Ear() as ear:
+        child = subprocess.Popen(
+            argv,
+            cwd=root,
+            env=ear.variables(environment()),
+            pass_fds=[ear.fd],
+            stdin=quiet,
+            stdout=quiet,
+            stderr=quiet,
+            start_new_session=True,
+        )
+        while time.monotonic() < deadline:
+            if running.alive(root):
+                return _json(_state(root))
+            if child.poll() is not None:
+                if error := ear.heard():
+                    raise error
+                return _json(_state(root))  # it has ended already
+            time.sleep(0.05)
     raise OwnFailure("it has not begun yet", cause=f"that took more than {_BEGINS:.0f} s", hint="look at /api/state")
 
 

@@ -52,7 +52,7 @@ def _found(call: Call) -> Session:
     try:
         return sessions.find(call.path["name"], lambda _: None)
     except UserError as error:
-        raise NotHere(error.what, cause=error.cause, hint=error.hint) from None
+        raise NotHere.of(error) from None
 
 
 def _json(value: Any) -> Json:
