@@ -75,11 +75,20 @@ def git(folder: str, *words: str) -> str:
     return " ".join(map(quoted, ("git", *(("-C", folder) if folder else ()), *words)))
 
 
-def quoted(word: str) -> str:
-    """The word as a shell reads it; what stands for a person's own words looks like them."""
+class Quoted(str):
+    """Words as a shell has to be given them."""
+
+    __slots__ = ()
+
+
+def quoted(word: str) -> Quoted:
+    """The word as a shell reads it; what stands for a person's own words looks like them. Nothing is quoted twice."""
+    if isinstance(word, Quoted):
+        return word
     if word == PLACEHOLDER:
-        return f'"{word}"'
-    return word if not word or _SAFE.fullmatch(word) else "'" + word.replace("'", "'\"'\"'") + "'"
+        return Quoted(f'"{word}"')
+    is_safe = not word or _SAFE.fullmatch(word)
+    return Quoted(word if is_safe else "'" + word.replace("'", "'\"'\"'") + "'")
 
 
 def spelled(flags: Mapping[str, Flag]) -> str:

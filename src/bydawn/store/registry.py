@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core.acts import Act, Advice
+from bydawn.core.acts import Act, Advice, Quoted, quoted
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
@@ -190,10 +190,8 @@ def reference(folder: LoopFolder, loop: Loop) -> str:
     others = [Path(found.loop.workspace).name for each in namesakes if (found := standing_of(each))]
     if not others:
         return loop.id
-    import shlex  # two loops rarely share a name
-
     where = Path(loop.workspace)
-    return f"{loop.id} -C {shlex.quote(str(where))}" if where.name in others else shlex.quote(f"{loop.id}@{where.name}")
+    return Quoted(f"{loop.id} -C {quoted(str(where))}") if where.name in others else quoted(f"{loop.id}@{where.name}")
 
 
 def _nameless(folder: LoopFolder) -> Loop:
