@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bydawn.core.acts import Act, Advice, git, quoted, written
+from bydawn.core.values import Act, Advice, git, quoted, written
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from bydawn.core.acts import Act
 from bydawn.core.breakers import Limits
-from bydawn.core.values import End, Next
+from bydawn.core.values import Act, End, Next
 from bydawn.operations import ways as module
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.tasks import of_loop

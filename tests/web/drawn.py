@@ -12,6 +12,7 @@ import msgspec
 
 from bydawn.store.registry import Registry
 from bydawn.store.web_keys import Role
+from bydawn.web.calls import Call, Site
 from bydawn.web.loops import Loops
 from bydawn.web.page import Page, Visitor, fragment, whole
 from operations.stories import STORIES, held, write_loop
@@ -156,6 +157,12 @@ def drawn(page: Page, visitor: Visitor = STEERS, **more: Any) -> Drawn:
         if section.live:
             Drawn(fragment(section, Visitor(role=visitor.role)))
     return found
+
+
+def call(loops: Loops, address: str = "", visitor: Visitor = STEERS, folder: Path = Path("/"), **query: str) -> Call:
+    """What a page is made for."""
+    site = Site(name="bydawn", folder=folder, loops=loops, gate=None, hub=None)  # type: ignore[arg-type]
+    return Call(site=site, visitor=visitor, path={"loop": address}, query=query, form={})
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from bydawn.operations.views import by_need, needs_you
 from bydawn.web.pages.home import home
 from bydawn.web.words import ago, sentence, strip_label
 from operations.stories import STORIES, held, home_of, write_loop
+from web.drawn import call
 from web.rendered import LOOKS, STEERS, Element, Rendered, loops_in, rendered
 
 
@@ -27,7 +28,7 @@ def seen(root: Path, *, everything: bool = False, looks: bool = False) -> Render
             if home_of(root, name).exists():
                 all_of_them.enter_context(held(root, name))
         visitor = LOOKS if looks else STEERS
-        return rendered(home(loops_in(root), visitor, everything=everything), visitor)
+        return rendered(home(call(loops_in(root), visitor=visitor, all="1" if everything else "")), visitor)
 
 
 def names(page: Rendered, class_: str) -> list[str]:

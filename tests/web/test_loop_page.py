@@ -21,6 +21,7 @@ from bydawn.web.pages.loop import all_rounds, overview
 from bydawn.web.words import sentence
 from core.facts_made import MAKE_TEST, NOON, a_round, checked, todo
 from operations.stories import STORIES, Story, held, home_of, write_loop
+from web.drawn import call
 from web.rendered import LOOKS, STEERS, Rendered, loops_in, rendered
 
 ENDED = [name for name, story in STORIES.items() if not story.alive]
@@ -29,7 +30,7 @@ ENDED = [name for name, story in STORIES.items() if not story.alive]
 def seen(root: Path, name: str, *, looks: bool = False) -> Rendered:
     visitor = LOOKS if looks else STEERS
     with held(root, name):
-        return rendered(overview(loops_in(root), name, visitor), visitor)
+        return rendered(overview(call(loops_in(root), name, visitor)), visitor)
 
 
 def a_standing(root: Path, name: str) -> Standing:
@@ -71,7 +72,7 @@ def test_someone_who_may_only_look_sees_commands_instead_of_forms(name: str, tmp
 def test_every_part_can_be_sent_alone(name: str, tmp_path: Path) -> None:
     write_loop(tmp_path, name)
     with held(tmp_path, name):
-        page = overview(loops_in(tmp_path), name, STEERS)
+        page = overview(call(loops_in(tmp_path), name))
         for section in page.sections:
             assert fragment(section, STEERS).startswith(f'<section id="{section.id}" ')
 
@@ -162,7 +163,7 @@ def test_what_was_asked_is_not_offered_again(tmp_path: Path) -> None:
 def test_rounds_are_rows_with_what_came_between(tmp_path: Path) -> None:
     write_loop(tmp_path, "blocked")
     with held(tmp_path, "blocked"):
-        page = rendered(all_rounds(loops_in(tmp_path), "blocked", STEERS))
+        page = rendered(all_rounds(call(loops_in(tmp_path), "blocked")))
     assert page.texts("td", "r-no") == ["2", "1"]
     assert page.texts("td", "r-verdict") == ["denied", "not yet"]
     assert ["note from ada for the next prompt" in each.lower() for each in page.texts("tr", "between")] == [True] * 2
@@ -172,7 +173,7 @@ def test_each_round_has_a_link_with_a_name_of_its_own(tmp_path: Path, monkeypatc
     facts = [*a_round(1, task="one", said=""), *a_round(2, task="one", said=""), *a_round(3, said="")]
     monkeypatch.setitem(STORIES, "same", Story(facts=facts))
     write_loop(tmp_path, "same")
-    page = rendered(all_rounds(loops_in(tmp_path), "same", STEERS))
+    page = rendered(all_rounds(call(loops_in(tmp_path), "same")))
     assert page.texts("td", "r-task") == ["Round 3", "Round 2: one", "Round 1: one"]
 
 
@@ -224,10 +225,10 @@ def test_of_a_long_history_a_page_reads_only_the_end(tmp_path: Path, monkeypatch
 
 def test_rounds_come_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_long_one(tmp_path, 250, monkeypatch)
-    first = rendered(all_rounds(loops_in(tmp_path), "long", STEERS))
+    first = rendered(all_rounds(call(loops_in(tmp_path), "long")))
     assert first.texts("td", "r-no") == [str(number) for number in range(250, 150, -1)]
     assert "/loops/long/rounds?before=151" in [each.attributes["href"] for each in first.all("a")]
-    last = rendered(all_rounds(loops_in(tmp_path), "long", STEERS, before=51))
+    last = rendered(all_rounds(call(loops_in(tmp_path), "long", before="51")))
     assert last.texts("td", "r-no") == [str(number) for number in range(50, 0, -1)]
 
 

@@ -11,10 +11,9 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, state_dir
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain
-from bydawn.core.values import Next
+from bydawn.core.values import Act, Advice, Next
 from bydawn.operations.agents import cool_downs, forget_cool_down, found_here, login_needed
 from bydawn.operations.preconditions import refuse_inside_a_round
 

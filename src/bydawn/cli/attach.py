@@ -16,13 +16,12 @@ from bydawn.cli.options import cd, loop_argument, state_dir
 from bydawn.cli.render import typed
 from bydawn.cli.terminal import Terminal
 from bydawn.cli.voice import DialectVoice, Voice
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, RoundStarted, RunStarted
 from bydawn.core.layout import STDOUT
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
-from bydawn.core.values import Status
+from bydawn.core.values import Act, Advice, Status
 from bydawn.operations import outputs
 from bydawn.operations.plan import Plan
 from bydawn.operations.settings import secrets

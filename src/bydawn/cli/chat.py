@@ -14,8 +14,8 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, state_dir
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
+from bydawn.core.values import Act, Advice
 from bydawn.process.guardian import Tether
 from bydawn.store.registry import Registry, Standing, is_name
 

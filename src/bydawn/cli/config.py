@@ -9,9 +9,9 @@ import msgspec
 from bydawn.cli import render
 from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, cd, state_dir
-from bydawn.core.acts import Act
 from bydawn.core.redact import rewritten
 from bydawn.core.text import shorten, visible
+from bydawn.core.values import Act
 from bydawn.operations import settings
 from bydawn.operations.preconditions import found_workspace
 from bydawn.operations.trust import question

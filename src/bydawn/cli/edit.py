@@ -8,8 +8,8 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, state_dir
-from bydawn.core.acts import Act
 from bydawn.core.text import visible
+from bydawn.core.values import Act
 from bydawn.operations import edit as operation
 from bydawn.operations.preconditions import found_workspace
 from bydawn.settings.trust import Trusts

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from bydawn.cli.command import option
-from bydawn.core.acts import Act
 from bydawn.core.errors import UserError
+from bydawn.core.values import Act
 from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick

@@ -9,10 +9,9 @@ from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.cli.rows import Layout, used_columns
-from bydawn.core.acts import Act
 from bydawn.core.history import Attempt
 from bydawn.core.text import fit, plain, shorten
-from bydawn.core.values import Status
+from bydawn.core.values import Act, Status
 from bydawn.operations import decisions, outputs, views
 from bydawn.operations.amounts import moment
 from bydawn.operations.changed import Changed, changed, look

@@ -19,10 +19,9 @@ from msgspec.structs import replace
 from bydawn.cli import background, foreground, terminal  # noqa: F401
 from bydawn.cli.program import shielded
 from bydawn.cli.voice import Voice
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
-from bydawn.core.values import Restart
+from bydawn.core.values import Act, Advice, Restart
 from bydawn.core.watching import BACK_OFF
 from bydawn.host.watchdog import Kept, Phase, Watchdog, spawn
 from bydawn.operations import keeping, many, places, resume, run_loop, settings  # noqa: F401

@@ -9,8 +9,8 @@ from bydawn.cli.command import group
 from bydawn.cli.foreground import be_trusted
 from bydawn.cli.options import as_json, cd, read, state_dir
 from bydawn.core import kinds
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
+from bydawn.core.values import Act, Advice
 from bydawn.operations.notices import try_out
 from bydawn.operations.preconditions import found_workspace, refuse_inside_a_round
 from bydawn.operations.settings import gather

@@ -10,8 +10,8 @@ import click
 from bydawn import __version__
 from bydawn.cli.command import Group, Option
 from bydawn.cli.main import starts_a_loop
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
+from bydawn.core.values import Act, Advice
 
 # Under each heading: command, module, what it does. Help and dispatch read the same table.
 TABLE: dict[str, tuple[tuple[str, str, str], ...]] = {

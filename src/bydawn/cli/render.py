@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bydawn.core.acts import OURS, Act, spelled, written
 from bydawn.core.text import duration, plain
-from bydawn.core.values import Status
+from bydawn.core.values import OURS, Act, Status, spelled, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,10 +11,10 @@ from bydawn.cli.command import command, option
 from bydawn.cli.foreground import detach, plain, run_in_foreground
 from bydawn.cli.options import cd, loop_argument, read, state_dir
 from bydawn.core import kinds
-from bydawn.core.acts import Act, Advice
 from bydawn.core.breakers import Limits, NewLimit
 from bydawn.core.errors import UserError
 from bydawn.core.kinds import Value
+from bydawn.core.values import Act, Advice
 from bydawn.process.guardian import Tether
 from bydawn.settings.setting import Setting
 from bydawn.settings.table import TABLE

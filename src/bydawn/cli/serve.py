@@ -12,8 +12,8 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import state_dir
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
+from bydawn.core.values import Act, Advice
 from bydawn.store.registry import Registry
 
 if TYPE_CHECKING:

@@ -10,10 +10,9 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
-from bydawn.core.acts import Act
 from bydawn.core.errors import UserError
 from bydawn.core.text import PLACEHOLDER, plain, shorten, visible
-from bydawn.core.values import EXIT_CODES
+from bydawn.core.values import EXIT_CODES, Act
 from bydawn.operations import views
 from bydawn.operations.amounts import plural
 from bydawn.operations.leftovers import with_leftovers

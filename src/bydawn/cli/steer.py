@@ -9,9 +9,8 @@ import click
 from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, state_dir
 from bydawn.cli.render import typed
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
-from bydawn.core.values import Status
+from bydawn.core.values import Act, Advice, Status
 from bydawn.operations import steer
 from bydawn.store.registry import Registry, Standing
 

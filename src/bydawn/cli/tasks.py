@@ -9,10 +9,9 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
-from bydawn.core.acts import Act
 from bydawn.core.redact import rewritten
 from bydawn.core.text import plain, shorten, visible
-from bydawn.core.values import TaskStatus
+from bydawn.core.values import Act, TaskStatus
 from bydawn.core.worklist import Listed
 from bydawn.operations import start
 from bydawn.operations import tasks as operation

@@ -10,9 +10,9 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, state_dir
-from bydawn.core.acts import Act
 from bydawn.core.errors import UserError
 from bydawn.core.text import visible
+from bydawn.core.values import Act
 from bydawn.operations import settings
 from bydawn.operations import trust as operation
 from bydawn.operations.preconditions import found_workspace, refuse_inside_a_round

@@ -4,13 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bydawn.cli import render
-from bydawn.core.acts import Act
 from bydawn.core.facts import LoopStopped, RunStarted
 from bydawn.core.history import number
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten
-from bydawn.core.values import EXIT_CODES, Next
+from bydawn.core.values import EXIT_CODES, Act, Next
 from bydawn.operations import views
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.sentences import Counting, opening

@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.text import Text
 
 from bydawn.cli.keys import single_keys, wants_to_leave
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
+from bydawn.core.values import Act, Advice
 
 T = TypeVar("T")
 _EVERY = 2.0  # seconds between two looks

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bydawn.core import kinds
-from bydawn.core.acts import Flag
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration
-from bydawn.core.values import MOST_RESTARTS, End, Moment, Now, Usage
+from bydawn.core.values import MOST_RESTARTS, End, Flag, Moment, Now, Usage
 
 if TYPE_CHECKING:  # both have limits themselves
     from bydawn.core.loop import Loop

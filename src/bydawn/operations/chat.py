@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from bydawn import agents
 from bydawn.assemble import inherited
-from bydawn.core.acts import Act, Advice
 from bydawn.core.agent import Activity, Agent, Denied, Ended, Event, Spent, reset_of, used_by
 from bydawn.core.chat import Snapshots, Turn, TurnState
 from bydawn.core.chat_prompt import compose
@@ -26,7 +25,7 @@ from bydawn.core.quote import Keep, cut
 from bydawn.core.redact import Secrets
 from bydawn.core.secret_settings import variables
 from bydawn.core.text import duration, plain, shorten
-from bydawn.core.values import Usage
+from bydawn.core.values import Act, Advice, Usage
 from bydawn.operations import asking, steer
 from bydawn.operations.amounts import moment, plural, used
 from bydawn.operations.chat_changes import Look

@@ -11,7 +11,6 @@ import msgspec
 
 from bydawn import agents
 from bydawn.core import checkpoint, tasks, worklist
-from bydawn.core.acts import Act, Advice
 from bydawn.core.agent import Agent
 from bydawn.core.commits import NAMES, unknown_names
 from bydawn.core.errors import UserError
@@ -34,6 +33,7 @@ from bydawn.core.redact import Secrets, Unnamed, rewritten
 from bydawn.core.secret_settings import SecretSettings, variables
 from bydawn.core.state import Settled
 from bydawn.core.text import PLACEHOLDER
+from bydawn.core.values import Act, Advice
 from bydawn.operations.agents import first_that_works
 from bydawn.operations.check_programs import refuse_missing_programs
 from bydawn.settings.table import BY_KEY

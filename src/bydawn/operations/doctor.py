@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 
 from bydawn import agents
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import LedgerRepaired
 from bydawn.core.replay import replay
 from bydawn.core.rules import Rule
+from bydawn.core.values import Act, Advice
 from bydawn.operations.agents import found_here
 from bydawn.operations.leftovers import left_words, with_leftovers
 from bydawn.operations.next_steps import next_steps

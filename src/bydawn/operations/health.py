@@ -6,8 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from bydawn.core.acts import Act
-from bydawn.core.values import Next
+from bydawn.core.values import Act, Next
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.service import NAME as SERVICE

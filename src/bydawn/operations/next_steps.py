@@ -3,12 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bydawn.core.acts import Act, Flag
 from bydawn.core.facts import COMMIT
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.text import PLACEHOLDER
-from bydawn.core.values import Next, Status
+from bydawn.core.values import Act, Flag, Next, Status
 from bydawn.operations import outputs, reasons
 from bydawn.operations.pending import asked
 from bydawn.operations.views import limited_now

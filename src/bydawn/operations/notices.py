@@ -6,13 +6,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bydawn import dialects
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.facts import NoticeEnded
 from bydawn.core.notices import Notice, Order, ended, of_end
 from bydawn.core.redact import for_children
 from bydawn.core.secret_settings import SecretSettings
 from bydawn.core.text import plain
+from bydawn.core.values import Act, Advice
 from bydawn.operations.preconditions import take_lock
 from bydawn.operations.settings import secrets
 from bydawn.process.notices import send

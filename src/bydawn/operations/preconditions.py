@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.loop import COOKIE, Loop
 from bydawn.core.text import PLACEHOLDER, plain
+from bydawn.core.values import Act, Advice
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Standing, reference

@@ -8,7 +8,6 @@ import msgspec
 
 from bydawn import agents
 from bydawn.core import breakers
-from bydawn.core.acts import Act, Advice, spelled
 from bydawn.core.breakers import NewLimit, limits_of
 from bydawn.core.completion import lost_lines
 from bydawn.core.decide import checkpoint_of
@@ -16,7 +15,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.progress import forgiven
 from bydawn.core.proof import to_accept
 from bydawn.core.redact import Secrets
-from bydawn.core.values import Now, ReachedMark
+from bydawn.core.values import Act, Advice, Now, ReachedMark, spelled
 from bydawn.core.worklist import WorkList
 from bydawn.operations.checked_loop import checked_agent, refuse_budget_without_costs, refuse_if_secrets_are_missing
 from bydawn.operations.plan import Plan, warned

@@ -10,9 +10,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from bydawn.core.acts import Act
 from bydawn.core.errors import UserError
-from bydawn.core.values import Next
+from bydawn.core.values import Act, Next
 from bydawn.host.units import Change, Manager, Unit, UnitState, Words, environment, home, manager
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.system.user_folders import state_folder

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Checkpoint, CheckpointMode
 from bydawn.core.redact import Secrets
 from bydawn.core.text import near
+from bydawn.core.values import Act, Advice
 from bydawn.settings import files
 from bydawn.settings.layers import Given, Problem, Reading, Settings, settle
 from bydawn.settings.setting import Layer, Setting

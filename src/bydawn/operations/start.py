@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from bydawn import agents
 from bydawn.core import answers, kinds
-from bydawn.core.acts import Act, Advice
 from bydawn.core.agent import AgentCommand, turn_of
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
@@ -18,6 +17,7 @@ from bydawn.core.loop import BoxMode, CommitMode, Hooks, Loop, OnHookFailure, di
 from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
+from bydawn.core.values import Act, Advice
 from bydawn.core.worklist import WorkList
 from bydawn.operations.checked_loop import checked_loop, doubts
 from bydawn.operations.loop_request import LoopRequest

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.facts import ITSELF, AnyFact, LoopDismissed, RestartsUsedUp
 from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.requests import AskAdd, AskNote, AskPause, AskSettle, AskStop, Request, as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER, plain, shorten
-from bydawn.core.values import FINISHED, End, Line, Now, Restart, TaskStatus
+from bydawn.core.values import FINISHED, Act, Advice, End, Line, Now, Restart, TaskStatus
 from bydawn.operations.preconditions import (
     is_inside_a_round,
     refuse_during_a_chat,

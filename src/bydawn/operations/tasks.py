@@ -11,13 +11,12 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core import added_lines, checkpoint, new_task, task_folder
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Checkpoint, Loop
 from bydawn.core.progress import forgiven
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER, shorten, visible
-from bydawn.core.values import Line, TaskStatus
+from bydawn.core.values import Act, Advice, Line, TaskStatus
 from bydawn.core.worklist import Listed, Stand, Standings, WorkList, standings
 from bydawn.operations import steer
 from bydawn.operations.checked_loop import no_task_file
@@ -296,7 +295,7 @@ def _refuse_finished(standing: Standing) -> None:
     raise UserError(
         f"{loop.id} is already {standing.status}",
         cause="a finished loop takes no more tasks",
-        hint=f"{opens}{go_on}{every}",
+        hint=Advice(opens, go_on, every),
     )
 
 

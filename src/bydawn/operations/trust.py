@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.text import visible
+from bydawn.core.values import Act, Advice
 from bydawn.operations.preconditions import refuse_inside_a_round, user
 from bydawn.operations.settings import secrets
 from bydawn.settings import files

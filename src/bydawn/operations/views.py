@@ -7,7 +7,6 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core import completion
-from bydawn.core.acts import Act
 from bydawn.core.breakers import limits_of
 from bydawn.core.loop import Sandbox, Worktree
 from bydawn.core.progress import ENOUGH_ROUNDS
@@ -15,7 +14,7 @@ from bydawn.core.proof import summary
 from bydawn.core.rules import Rule
 from bydawn.core.state import Limited, LoopState
 from bydawn.core.text import duration
-from bydawn.core.values import Next, Result, Status, Usage
+from bydawn.core.values import Act, Next, Result, Status, Usage
 from bydawn.operations import amounts, outputs, pending
 from bydawn.operations.leftovers import left_words
 from bydawn.operations.pending import Asked, Waiting

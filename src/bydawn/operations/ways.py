@@ -7,10 +7,9 @@ from typing import Protocol
 import msgspec
 
 from bydawn.core import kinds
-from bydawn.core.acts import OURS, Act
 from bydawn.core.breakers import Limits, limits_of
 from bydawn.core.text import duration
-from bydawn.core.values import Next, Status
+from bydawn.core.values import OURS, Act, Next, Status
 from bydawn.operations.amounts import plural, short_count
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.tasks import of_loop

@@ -9,12 +9,11 @@ from pathlib import Path
 import msgspec
 
 from bydawn import dialects
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop, Worktree
 from bydawn.core.state import LoopState
 from bydawn.core.text import shorten
-from bydawn.core.values import Next
+from bydawn.core.values import Act, Advice, Next
 from bydawn.operations.amounts import plural
 from bydawn.operations.clean import STARTED, alone, why_not
 from bydawn.operations.preconditions import refuse_inside_a_round

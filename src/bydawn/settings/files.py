@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.text import near
+from bydawn.core.values import Act, Advice
 from bydawn.settings.layers import Given, Problem, Reading
 from bydawn.settings.setting import Layer, Setting
 from bydawn.settings.table import BY_KEY, TABLE

@@ -5,9 +5,9 @@ from datetime import datetime
 
 import msgspec
 
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.kinds import Value
+from bydawn.core.values import Act, Advice
 from bydawn.settings.setting import Layer, Setting, looser
 from bydawn.settings.table import BY_KEY, TABLE
 

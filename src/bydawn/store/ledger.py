@@ -13,11 +13,11 @@ from typing import BinaryIO, get_args
 import msgspec
 
 from bydawn import __version__
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import AnyFact, Record
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState, shape_of
+from bydawn.core.values import Act, Advice
 from bydawn.store.folder import LoopFolder
 from bydawn.system.paths import read_whole
 from bydawn.system.writing import draft_of, full_sync, replace_private, sync, write_private

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core.acts import Act, Advice, Quoted, quoted
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
-from bydawn.core.values import FINISHED, End, Status
+from bydawn.core.values import FINISHED, Act, Advice, End, Quoted, Status, quoted
 from bydawn.store.folder import LoopFolder, StateFolder, loops_in
 from bydawn.store.ledger import load
 from bydawn.store.lock import is_held

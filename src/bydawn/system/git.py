@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import OwnFailure, UserError
+from bydawn.core.values import Act, Advice
 from bydawn.system import programs
 
 # Set at command scope, which overrides any repository's own configuration.

@@ -14,7 +14,7 @@ from bydawn.operations import steer, tasks, views
 from bydawn.operations.preconditions import gone
 from bydawn.store.ledger import backwards, load
 from bydawn.store.registry import Standing, standing_of
-from bydawn.web.loops import NotHere
+from bydawn.web.loops import NotHere, readable
 from bydawn.web.starting import begin
 
 _starting: dict[str, Lock] = {}  # by folder: one process at a time is started for a loop
@@ -68,12 +68,6 @@ def refuse_gone(standing: Standing) -> None:
     """Nothing can be read or run without the workspace."""
     if error := gone(standing):
         raise OwnFailure.of(error)
-
-
-def readable(standing: Standing) -> Standing:
-    if standing.trouble:
-        raise standing.trouble
-    return standing
 
 
 def _done(standing: Standing, told: str) -> Done:

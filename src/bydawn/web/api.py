@@ -19,15 +19,15 @@ from bydawn.operations.metrics import Metrics, metrics
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.round_log import LogPage, log_page
 from bydawn.operations.rounds import EndedRoundView, RoundView, round_view, the_round
-from bydawn.operations.startable import Startable, startable
+from bydawn.operations.startable import Startable
 from bydawn.operations.views import LoopView, by_need, loop_view, with_current_tasks
 from bydawn.store.ledger import read
 from bydawn.store.registry import Standing
-from bydawn.web.acts import VERBS, Done, Verb, perform, readable, refuse_gone
+from bydawn.web.acts import VERBS, Done, Verb, perform, refuse_gone
 from bydawn.web.calls import MOST_DOCUMENT, Answer, Call, Events, Json, Route, look, steer
 from bydawn.web.chatting import answers
-from bydawn.web.loops import NotHere
-from bydawn.web.starting import start
+from bydawn.web.loops import NotHere, readable
+from bydawn.web.starting import on_offer, start
 
 _MOST_EVENTS = 1000
 _MOST_LINES = 2000
@@ -184,8 +184,7 @@ def get_chat(call: Call) -> Json:
 
 
 def list_startable(call: Call) -> Json:
-    found = startable(call.loops.all(), call.site.folder, call.loops.registry.root)
-    return Json(value=StartList(folders=found))
+    return Json(value=StartList(folders=on_offer(call.site)))
 
 
 def get_metrics(call: Call) -> Json:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
+from bydawn.core.values import Act, Advice
 from bydawn.store.web_keys import SESSION_DAYS, Role, WebKeys
 from bydawn.web.page import Visitor
 

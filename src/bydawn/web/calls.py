@@ -62,6 +62,15 @@ class Call(msgspec.Struct, kw_only=True):
             raise NotHere(f"there is no round “{text[:20]}”", cause="rounds are numbered from 1 on")
         return int(text)
 
+    def count(self, name: str) -> int | None:
+        """A number after `?`."""
+        text = self.query.get(name, "")
+        if not text:
+            return None
+        if not text.isascii() or not text.isdigit() or len(text) > 9:
+            raise UserError("this address cannot be read", cause=f"{name}={text[:20]!r} is not a number")
+        return int(text)
+
     def field(self, name: str, usual: str = "") -> str:
         """A field of a form."""
         return self.form.get(name, [usual])[0]

@@ -86,6 +86,12 @@ class Loops:
         return self._addresses.get(str(standing.folder)) or _longest(standing)
 
 
+def readable(standing: Standing) -> Standing:
+    if standing.trouble:
+        raise standing.trouble
+    return standing
+
+
 def _addresses(found: list[Standing]) -> dict[str, str]:
     short = {str(each.folder): f"{each.loop.id}@{Path(each.loop.workspace).name}" for each in found if not each.unique}
     taken = Counter(text.casefold() for text in short.values())

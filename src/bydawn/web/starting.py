@@ -5,11 +5,11 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.text import shorten
+from bydawn.core.values import Act, Advice
 from bydawn.operations.service import program
-from bydawn.operations.startable import startable
+from bydawn.operations.startable import Startable, startable
 from bydawn.process.refusals import Ear
 from bydawn.store.folder import StateFolder
 from bydawn.store.registry import Standing
@@ -60,13 +60,18 @@ def start(site: Site, *, key: str = "", demo: bool = False) -> Standing:
         return _begun(site, before)
     if not key:
         raise UserError("nothing to start", cause="neither the demo nor a folder was chosen", hint="choose one")
-    for row in startable(site.loops.all(), site.folder, root):
+    for row in on_offer(site):
         if row.key == key:
             if not row.ready:
                 raise UserError(row.why_not, cause="nothing was started", hint=f"in a terminal: `{row.command}`")
             begin(["run", "--detach", "-C", row.folder], root)
             return _begun(site, before, Path(row.folder))
     raise NotHere("this folder is not on offer", cause="its settings may have changed", hint="see what can be started")
+
+
+def on_offer(site: Site) -> list[Startable]:
+    """The folders whose settings name a goal."""
+    return startable(site.loops.all(), site.folder, site.loops.registry.root)
 
 
 def refuse_elsewhere(site: Site) -> None:

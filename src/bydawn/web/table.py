@@ -11,14 +11,13 @@ from bydawn.core.digests import sha256
 from bydawn.core.errors import UserError
 from bydawn.core.layout import PROMPT, REPLY, STDERR, STDOUT
 from bydawn.web import api, forms, openapi
-from bydawn.web.acts import VERBS, readable
+from bydawn.web.acts import VERBS
 from bydawn.web.auth import Access
 from bydawn.web.calls import MOST_DOCUMENT, Call, Json, Raw, Route, form, look, page
 from bydawn.web.loops import NotHere
 from bydawn.web.page import STATIC, Page, Visitor
 from bydawn.web.pages import chat, documents, home, log, loop, question, setup, why
 from bydawn.web.pages import round as rounds
-from bydawn.web.starting import refuse_elsewhere
 
 LOOP = "/loops/{loop}"
 _RAW = {"prompt": PROMPT, "stdout": STDOUT, "stderr": STDERR, "reply": REPLY}
@@ -28,29 +27,12 @@ _MOST_RAW = 64 << 20  # bytes of a file that are handed out
 # -- pages -------------------------------------------------------------------------------------------------------------
 
 
-def home_page(call: Call) -> Page:
-    return home.home(call.loops, call.visitor, everything=call.query.get("all") == "1")
-
-
-def loop_page(call: Call) -> Page:
-    return loop.overview(call.loops, call.path["loop"], call.visitor)
-
-
-def rounds_page(call: Call) -> Page:
-    readable(call.standing)
-    return loop.all_rounds(call.loops, call.path["loop"], call.visitor, before=_count(call, "before"))
-
-
 def round_page(call: Call) -> Page:
     number = call.number("number")
     api.the_known_round(call.standing, number)
     file = call.query.get("file")
-    since = _count(call, "since")
+    since = call.count("since")
     return rounds.round_page(call.loops, call.path["loop"], number, call.visitor, since=since, file=file)
-
-
-def why_page(call: Call) -> Page:
-    return why.why_page(call.loops, call.path["loop"], call.visitor)
 
 
 def document_page(call: Call) -> Page:
@@ -65,52 +47,11 @@ def log_page(call: Call) -> Page:
         call.loops,
         call.path["loop"],
         call.visitor,
-        round=_count(call, "round"),
+        round=call.count("round"),
         q=asked.get("q", ""),
-        first=_count(call, "from"),
+        first=call.count("from"),
         wrap=asked.get("wrap") != "0",
     )
-
-
-def chat_page(call: Call) -> Page:
-    return chat.chat_page(call.loops, call.path["loop"], call.visitor, draft=call.field("message"))
-
-
-def start_page(call: Call) -> Page:
-    refuse_elsewhere(call.site)
-    return setup.start_page(call.loops, call.visitor, call.site.folder)
-
-
-def settings_page(call: Call) -> Page:
-    return setup.settings_page(call.loops, call.visitor, call.site.folder)
-
-
-def doctor_page(call: Call) -> Page:
-    return setup.doctor_page(call.loops, call.visitor, call.site.folder)
-
-
-def stop_page(call: Call) -> Page:
-    readable(call.standing)
-    return question.question_page(call.loops, call.path["loop"], "stop", call.visitor)
-
-
-def accept_page(call: Call) -> Page:
-    readable(call.standing)
-    return question.question_page(call.loops, call.path["loop"], "accept", call.visitor)
-
-
-def login_page(call: Call) -> Page:  # noqa: ARG001 - the same for everyone
-    return setup.login_page()
-
-
-def _count(call: Call, name: str) -> int | None:
-    """A number after `?`."""
-    text = call.query.get(name, "")
-    if not text:
-        return None
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
-        raise UserError("this address cannot be read", cause=f"{name}={text[:20]!r} is not a number")
-    return int(text)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -173,22 +114,22 @@ def describe(call: Call) -> Json:  # noqa: ARG001
 # -- the table ---------------------------------------------------------------------------------------------------------
 
 _PAGES: tuple[Route, ...] = (
-    page("/", home_page),
-    page(LOOP, loop_page),
-    page(f"{LOOP}/rounds", rounds_page),
+    page("/", home.home),
+    page(LOOP, loop.overview),
+    page(f"{LOOP}/rounds", loop.all_rounds),
     page(f"{LOOP}/rounds/{{number}}", round_page),
     page(f"{LOOP}/rounds/{{number}}/diff", round_page),
-    page(f"{LOOP}/why", why_page),
+    page(f"{LOOP}/why", why.why_page),
     page(f"{LOOP}/docs", document_page),
     page(f"{LOOP}/docs/{{key}}", document_page),
     page(f"{LOOP}/log", log_page),
-    page(f"{LOOP}/chat", chat_page),
-    page(f"{LOOP}/stop", stop_page, Access.STEER),
-    page(f"{LOOP}/accept", accept_page, Access.STEER),
-    page("/start", start_page),
-    page("/settings", settings_page),
-    page("/doctor", doctor_page),
-    page("/login", login_page, Access.OPEN),
+    page(f"{LOOP}/chat", chat.chat_page),
+    page(f"{LOOP}/stop", question.stop_page, Access.STEER),
+    page(f"{LOOP}/accept", question.accept_page, Access.STEER),
+    page("/start", setup.start_page),
+    page("/settings", setup.settings_page),
+    page("/doctor", setup.doctor_page),
+    page("/login", setup.login_page, Access.OPEN),
 )
 _FILES: tuple[Route, ...] = (
     page(f"{LOOP}/rounds/{{number}}/raw/{{word}}", raw_file),
@@ -196,12 +137,12 @@ _FILES: tuple[Route, ...] = (
     page("/favicon.ico", favicon, Access.OPEN),
 )
 _FORMS: tuple[Route, ...] = (
-    *(forms.verb(row, document_page if "docs" in row.leads else loop_page) for row in VERBS),
+    *(forms.verb(row, document_page if "docs" in row.leads else loop.overview) for row in VERBS),
     form(f"{LOOP}/docs/{{key}}/save", forms.save_form, document_page, most=MOST_DOCUMENT),
     form(f"{LOOP}/docs/{{key}}/mine", mine, most=MOST_DOCUMENT),
     form(f"{LOOP}/docs/{{key}}/tick", forms.tick_form, document_page),
-    form(f"{LOOP}/chat", forms.chat_form, chat_page),
-    form("/start", forms.start_form, start_page),
+    form(f"{LOOP}/chat", forms.chat_form, chat.chat_page),
+    form("/start", forms.start_form, setup.start_page),
     form("/login", forms.sign_in_form, access=Access.OPEN),
     form("/logout", forms.sign_out_form, access=Access.LOOK),
     form("/settings/theme", forms.theme_form, access=Access.LOOK),

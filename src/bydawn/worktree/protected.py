@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from bydawn.core import globs
-from bydawn.core.acts import Act, Advice
 from bydawn.core.digests import sha1, sha256
 from bydawn.core.errors import OwnFailure
+from bydawn.core.values import Act, Advice
 from bydawn.system.paths import open_regular
 from bydawn.system.writing import replace_private
 from bydawn.worktree.changes import written_by_us

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.layout import CHECKOUTS
+from bydawn.core.values import Act, Advice
 from bydawn.system.git import Git, GitFailed
 from bydawn.system.paths import NEW_FILE, open_fd, open_folder, remove_folder
 

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core.acts import Act, Advice
 from bydawn.core.digests import sha1
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.globs import matches
 from bydawn.core.layout import ref_of
 from bydawn.core.ports import Difference, Snapshot
-from bydawn.core.values import LineCounts
+from bydawn.core.values import Act, Advice, LineCounts
 from bydawn.system.git import Git, GitFailed
 from bydawn.system.reading import FileTexts, real_inside
 from bydawn.system.writing import make_private, replace_private, replace_unchanged, replacing, sync, write_all

@@ -5,11 +5,10 @@ from msgspec.structs import replace
 
 from bydawn.cli.dialects.codex_loop import COMMANDS
 from bydawn.core import hooks
-from bydawn.core.acts import Act, Advice
 from bydawn.core.facts import Obstructed, RoundEnded
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
-from bydawn.core.values import Changes, End, TaskStatus
+from bydawn.core.values import Act, Advice, Changes, End, TaskStatus
 from bydawn.dialects.codex_loop import codes, texts
 from dialects.codex_loop_made import (
     COMPLETE,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bydawn.cli import render
-from bydawn.core.acts import Advice
 from bydawn.core.agent import Event
 from bydawn.core.facts import AnyFact, ChecksEnded, CommitEnded, LoopStopped, WaitStarted
 from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
+from bydawn.core.values import Advice
 from bydawn.dialects.seam import Dialect
 from bydawn.process.guardian import Tether
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from bydawn.cli import render
 from bydawn.cli.dialects.log_screen import LogScreen
 from bydawn.cli.voice import DialectVoice
-from bydawn.core.acts import Act
 from bydawn.core.facts import LoopStopped, RunStarted
 from bydawn.core.loop import Sandbox
 from bydawn.core.state import LoopState
-from bydawn.core.values import Next
+from bydawn.core.values import Act, Next
 from bydawn.dialects.rloop import DIALECT
 from bydawn.dialects.rloop.config import LOG, NAME
 from bydawn.dialects.rloop.files import cap, word, words

@@ -14,11 +14,10 @@ from bydawn.cli.command import command, option
 from bydawn.cli.dialects import WithNameless, running
 from bydawn.cli.dialects.waylon_smithers_loops import elsewhere, find, refuse_anothers, state_of, typed
 from bydawn.cli.voice import DialectVoice
-from bydawn.core.acts import Act
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
-from bydawn.core.values import Next, Status
+from bydawn.core.values import Act, Next, Status
 from bydawn.dialects.waylon_smithers import DIALECT, arguments, files, texts
 from bydawn.dialects.waylon_smithers.arguments import APPROVALS, MODES, NAME, SANDBOXES, Changes, Words
 from bydawn.operations import changing, first_files, steer

@@ -2,14 +2,13 @@
 
 import re
 
-from bydawn.core.acts import Act, git
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
-from bydawn.core.values import FINISHED, End, Next
+from bydawn.core.values import FINISHED, Act, End, Next, git
 
 PROMPT = """\
 You are Codex, an autonomous coding assistant operating on a git repository.

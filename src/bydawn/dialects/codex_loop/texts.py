@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from functools import partial
 
-from bydawn.core.acts import Act, Advice, git
 from bydawn.core.completion import IDLE
 from bydawn.core.facts import ChecksEnded, LoopStopped, RoundEnded
 from bydawn.core.history import blocked_task
@@ -14,7 +13,7 @@ from bydawn.core.progress import tally_of
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
-from bydawn.core.values import FINISHED, End, Next
+from bydawn.core.values import FINISHED, Act, Advice, End, Next, git
 from bydawn.dialects.codex_loop import codes
 from bydawn.dialects.codex_loop.config import NAME
 

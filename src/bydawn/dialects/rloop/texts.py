@@ -3,13 +3,12 @@
 import re
 
 from bydawn.core import breakers
-from bydawn.core.acts import Act, git
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
-from bydawn.core.values import FINISHED, End, Next, Now
+from bydawn.core.values import FINISHED, Act, End, Next, Now, git
 from bydawn.dialects.rloop.config import LOG, NAME
 
 # The document's own template says "mark it `- [ ]`": its loop had counted and changed its own text.

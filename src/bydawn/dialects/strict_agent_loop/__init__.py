@@ -2,14 +2,13 @@
 
 from functools import partial
 
-from bydawn.core.acts import Act, Flag
 from bydawn.core.facts import LoopStopped
 from bydawn.core.history import counted
 from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
-from bydawn.core.values import EXIT_CODES, FINISHED, End, Next
+from bydawn.core.values import EXIT_CODES, FINISHED, Act, End, Flag, Next
 from bydawn.dialects.seam import Usual
 from bydawn.dialects.strict_agent_loop import document, paths
 from bydawn.dialects.strict_agent_loop import files as written

@@ -5,14 +5,13 @@ from functools import partial
 
 import msgspec
 
-from bydawn.core.acts import Act, git
 from bydawn.core.breakers import limits_of
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
-from bydawn.core.values import FINISHED, End, Next
+from bydawn.core.values import FINISHED, Act, End, Next, git
 
 _HEADER = """\
 You are in a Smithers loop: the same task comes again, in this one session, until it is done.

@@ -13,7 +13,7 @@ from bydawn.operations.dialects.rloop.sessions import Session
 from bydawn.store.registry import Standing
 from bydawn.web.calls import Answer, Call, Json, Route, Site, look, page, steer
 from bydawn.web.loops import NotHere
-from bydawn.web.table import home_page
+from bydawn.web.pages.home import home
 
 _ENDPOINTS = ("GET /status", "GET /status/:name", "POST /stop/:name")
 
@@ -26,7 +26,7 @@ def is_shown(standing: Standing) -> bool:
 def first(call: Call) -> Answer:
     """The page for a browser; for programs what there is to ask."""
     if "text/html" in call.headers.get("accept", ""):
-        return home_page(call)
+        return home(call)
     return _json({"name": NAME, "version": __version__, "endpoints": _ENDPOINTS})
 
 

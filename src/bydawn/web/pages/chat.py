@@ -10,8 +10,8 @@ from bydawn.operations.chat import Turn, TurnState, history, spent
 from bydawn.operations.documents import DocumentName
 from bydawn.store.registry import Standing
 from bydawn.web import markdown
-from bydawn.web.loops import Loops
-from bydawn.web.page import Page, Section, Tab, Visitor
+from bydawn.web.calls import Call
+from bydawn.web.page import Page, Section, Tab
 from bydawn.web.pages.frame import loop_page
 from bydawn.web.words import href
 
@@ -29,17 +29,10 @@ class TurnRow(msgspec.Struct, frozen=True, kw_only=True):
     task: str = ""  # the beginning of the answer on one line
 
 
-def chat_page(
-    loops: Loops,
-    address: str,
-    visitor: Visitor,  # noqa: ARG001 - every page is told who looks at it
-    *,
-    draft: str = "",
-    problem: str | None = None,
-) -> Page:
-    """The conversation so far, and a place to ask; `draft` is a question that could not be asked."""
-    standing = loops.find(address)
-    address = loops.address(standing)
+def chat_page(call: Call) -> Page:
+    """The conversation so far, and a place to ask."""
+    standing = call.standing
+    address = call.loops.address(standing)
     turns = [_row(turn) for turn in history(standing)] if not standing.trouble else []
     usage = spent(standing) if turns else None
     common = {"address": address, "standing": standing, "busy": any(row.is_open for row in turns)}
@@ -63,15 +56,13 @@ def chat_page(
             live=False,
             data=common
             | {
-                "draft": draft,
-                "problem": problem or "",
                 "names": _offered(standing),
                 "agent": plain(standing.loop.agent),
                 "usual": _USUAL,
             },
         ),
     )
-    return loop_page(loops, standing, Tab.CHAT, "chat", sections, at=href(address, "chat"))
+    return loop_page(call.loops, standing, Tab.CHAT, "chat", sections, at=href(address, "chat"))
 
 
 def _row(turn: Turn) -> TurnRow:

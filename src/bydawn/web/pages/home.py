@@ -13,8 +13,8 @@ from bydawn.operations.amounts import plural
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.ways import Way, ways
 from bydawn.store.registry import Standing
-from bydawn.web.loops import Loops
-from bydawn.web.page import Page, Section, Visitor
+from bydawn.web.calls import Call
+from bydawn.web.page import Page, Section
 from bydawn.web.pages import Groups, grouped, recent_of, telling
 
 _COUNTED = 40  # loops whose cost of the last day is added up
@@ -39,7 +39,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     more: str = ""  # the time that is left, or until when it waits
 
 
-def home(loops: Loops, visitor: Visitor, *, everything: bool = False) -> Page:  # noqa: ARG001 - as all pages
+def home(call: Call) -> Page:
+    loops, everything = call.loops, call.query.get("all") == "1"
     found = with_leftovers(loops.all())
     groups = grouped(found, everything=everything)
 

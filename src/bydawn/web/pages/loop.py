@@ -19,8 +19,9 @@ from bydawn.operations.recent import Recent, Tick
 from bydawn.operations.stuck import Stuck, stuck
 from bydawn.operations.ways import ways
 from bydawn.store.registry import Standing, beside
-from bydawn.web.loops import Loops
-from bydawn.web.page import Crumb, Page, Section, Tab, Visitor
+from bydawn.web.calls import Call
+from bydawn.web.loops import readable
+from bydawn.web.page import Crumb, Page, Section, Tab
 from bydawn.web.pages import rail, recent_of, telling
 from bydawn.web.pages.course import course
 from bydawn.web.pages.frame import loop_page, title
@@ -33,9 +34,9 @@ _LONG = 5000  # records of a ledger above which only its end is read
 _AROUND = 1  # lines shown after the most telling one
 
 
-def overview(loops: Loops, address: str, visitor: Visitor) -> Page:
-    [standing] = with_leftovers([views.with_current_tasks(loops.find(address))])
-    address = loops.address(standing)
+def overview(call: Call) -> Page:
+    [standing] = with_leftovers([views.with_current_tasks(call.standing)])
+    address = call.loops.address(standing)
     working = standing.status in (Status.RUNNING, Status.WAITING)
     history = recent_of(standing, _PLOTTED)
     tasks = task_rows(standing, history)
@@ -88,15 +89,15 @@ def overview(loops: Loops, address: str, visitor: Visitor) -> Page:
         loop=address,
         tab=Tab.OVERVIEW,
         at=href(address),
-        rail=rail(loops, standing),
-        refreshes=not visitor.steers,  # what is being typed would be lost
+        rail=rail(call.loops, standing),
+        refreshes=not call.visitor.steers,  # what is being typed would be lost
     )
 
 
-def all_rounds(loops: Loops, address: str, visitor: Visitor, *, before: int | None = None) -> Page:  # noqa: ARG001
+def all_rounds(call: Call) -> Page:
     """Every round, the newest first, so many on a page."""
-    standing = loops.find(address)
-    address = loops.address(standing)
+    standing, before = readable(call.standing), call.count("before")
+    address = call.loops.address(standing)
     history = recent_of(standing, _PAGE, before)
     newest = before is None
     data = {
@@ -111,7 +112,7 @@ def all_rounds(loops: Loops, address: str, visitor: Visitor, *, before: int | No
         "few": False,
     }
     section = Section(id="rounds", template="rounds.html", data=data, live=newest)
-    return loop_page(loops, standing, Tab.ROUNDS, "rounds", [section], refreshes=newest)
+    return loop_page(call.loops, standing, Tab.ROUNDS, "rounds", [section], refreshes=newest)
 
 
 def _strip(history: Recent) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Pages that ask before something cannot be taken back, and pages that say why there is nothing to see."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from bydawn.core.errors import UserError
@@ -8,7 +9,8 @@ from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain
 from bydawn.core.values import Status
 from bydawn.store.registry import Standing
-from bydawn.web.loops import Loops
+from bydawn.web.calls import Call
+from bydawn.web.loops import readable
 from bydawn.web.page import Crumb, Page, Section, Tab, Visitor
 from bydawn.web.pages.frame import coded, loop_page
 from bydawn.web.words import href, sentence
@@ -27,14 +29,22 @@ _TITLES = {
 }
 
 
-def question_page(loops: Loops, address: str, what: str, visitor: Visitor) -> Page:  # noqa: ARG001
-    """Ask before a loop is stopped now (`what` is stop), or before changes are accepted (accept)."""
-    standing = loops.find(address)
-    address = loops.address(standing)
-    asked = {"stop": _stop, "accept": _accept}[what](standing)
-    data = {"standing": standing, "address": address, "seq": standing.state.seq, "what": what, **asked}
+def stop_page(call: Call) -> Page:
+    """Ask before a loop is stopped now."""
+    return _question(call, "stop", _stop)
+
+
+def accept_page(call: Call) -> Page:
+    """Ask before changes are accepted."""
+    return _question(call, "accept", _accept)
+
+
+def _question(call: Call, what: str, asked: Callable[[Standing], dict[str, object]]) -> Page:
+    standing = readable(call.standing)
+    address = call.loops.address(standing)
+    data = {"standing": standing, "address": address, "seq": standing.state.seq, "what": what, **asked(standing)}
     section = Section(id="question", template=f"question_{what}.html", live=False, data=data)
-    return loop_page(loops, standing, Tab.OVERVIEW, what, (section,), up=href(address))
+    return loop_page(call.loops, standing, Tab.OVERVIEW, what, (section,), up=href(address))
 
 
 def _stop(standing: Standing) -> dict[str, object]:

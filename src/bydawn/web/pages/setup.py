@@ -1,6 +1,5 @@
 """Pages that are about no loop: start one, settings, the state of this machine, signing in."""
 
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -10,15 +9,15 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten, visible
 from bydawn.operations import settings as reading
 from bydawn.operations.doctor import Finding, examine
-from bydawn.operations.startable import Startable, startable
 from bydawn.operations.trust import question
 from bydawn.settings.files import workspace_above
 from bydawn.settings.setting import Layer
 from bydawn.settings.trust import Trusts
 from bydawn.store.folder import StateFolder
-from bydawn.web.loops import Loops
-from bydawn.web.page import Page, Section, Visitor
+from bydawn.web.calls import Call, Site
+from bydawn.web.page import Page, Section
 from bydawn.web.pages.frame import coded, plain_page
+from bydawn.web.starting import on_offer, refuse_elsewhere
 
 _VALUE = 300  # characters of a setting
 # What each key does. None of them stops, approves or resumes anything.
@@ -57,24 +56,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 # -- start -------------------------------------------------------------------------------------------------------------
 
 
-def start_page(loops: Loops, visitor: Visitor, folder: Path) -> Page:  # noqa: ARG001 - every page is told who looks
+def start_page(call: Call) -> Page:
     """What can be started with one tap, and what to type for everything else."""
-
-    def found() -> list[Startable]:
-        return startable(loops.all(), folder, loops.registry.root)
-
-    section = Section(id="start", template="start.html", live=False, data={"found": cache(found)})
+    refuse_elsewhere(call.site)
+    section = Section(id="start", template="start.html", live=False, data={"found": cache(lambda: on_offer(call.site))})
     return plain_page("Start a loop", (section,))
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
-def settings_page(loops: Loops, visitor: Visitor, folder: Path) -> Page:
+def settings_page(call: Call) -> Page:
     """How the page looks to this visitor, and what loops in the server's folder start with."""
-    root = loops.registry.root
-    own = Section(id="own", template="settings_own.html", live=False, data={"theme": visitor.theme, "key_list": KEYS})
-    data = {"settings": cache(lambda: _settings(folder, root))}
+    looks = {"theme": call.visitor.theme, "key_list": KEYS}
+    own = Section(id="own", template="settings_own.html", live=False, data=looks)
+    data = {"settings": cache(lambda: _settings(call.site.folder, call.loops.registry.root))}
     return plain_page("Settings", (own, Section(id="settings", template="settings.html", live=False, data=data)))
 
 
@@ -109,29 +105,25 @@ def _settings(folder: Path, root: StateFolder) -> Settings:
 # -- doctor ------------------------------------------------------------------------------------------------------------
 
 
-def doctor_page(loops: Loops, visitor: Visitor, folder: Path) -> Page:  # noqa: ARG001 - every page is told who looks
+def doctor_page(call: Call) -> Page:
     """What `bydawn doctor` says about this machine and every loop; it takes a second or two."""
-    data = {"findings": _findings(loops, folder), "coded": coded}
+    data = {"findings": cache(lambda: _findings(call.site)), "coded": coded}
     return plain_page("Doctor", (Section(id="doctor", template="doctor.html", live=False, data=data),))
 
 
-def _findings(loops: Loops, folder: Path) -> Callable[[], list[Finding]]:
-    def found() -> list[Finding]:
-        rows = list[Finding]()
-        try:
-            rows += examine(loops.registry, loops.all(), folder)
-        except (UserError, OSError) as error:
-            told = error.sentence if isinstance(error, UserError) else str(error)
-            rows.append(Finding(name="doctor", ok=False, detail=plain(told)))
-        return sorted(rows, key=lambda row: row.ok)
-
-    return cache(found)
+def _findings(site: Site) -> list[Finding]:
+    rows = list[Finding]()
+    try:
+        rows += examine(site.loops.registry, site.loops.all(), site.folder)
+    except (UserError, OSError) as error:
+        told = error.sentence if isinstance(error, UserError) else str(error)
+        rows.append(Finding(name="doctor", ok=False, detail=plain(told)))
+    return sorted(rows, key=lambda row: row.ok)
 
 
 # -- sign in -----------------------------------------------------------------------------------------------------------
 
 
-def login_page(problem: str = "") -> Page:
+def login_page(_: Call) -> Page:
     """Where a code is typed; a link carries it, and a script sends it."""
-    section = Section(id="login", template="login.html", live=False, data={"problem": problem})
-    return Page(title="Sign in", crumbs=(), sections=(section,), status=401 if problem else 200)
+    return Page(title="Sign in", crumbs=(), sections=(Section(id="login", template="login.html", live=False),))

@@ -12,8 +12,8 @@ from bydawn.operations import decisions, reasons, views
 from bydawn.operations.decisions import Reason
 from bydawn.operations.rounds import Field
 from bydawn.store.registry import Standing
-from bydawn.web.loops import Loops
-from bydawn.web.page import Page, Section, Tab, Visitor
+from bydawn.web.calls import Call
+from bydawn.web.page import Page, Section, Tab
 from bydawn.web.pages.frame import loop_page
 
 _LABELS = {"missing": "Missing", "open tasks": "Tasks"}  # what a rule looked at besides limits
@@ -27,18 +27,18 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     why_not: str = ""
 
 
-def why_page(loops: Loops, address: str, visitor: Visitor) -> Page:  # noqa: ARG001 - every page is told who looks at it
+def why_page(call: Call) -> Page:
     """The last decision of a loop."""
-    standing = loops.find(address)
+    standing = call.standing
     data = {
-        "address": loops.address(standing),
+        "address": call.loops.address(standing),
         "standing": standing,
         "reason": plain(views.reason(standing)),
         "since": views.since(standing),
         "decision": cache(lambda: _decision(standing)),
     }
     section = Section(id="decision", template="why_page.html", live=False, data=data)
-    return loop_page(loops, standing, Tab.OVERVIEW, "why", (section,))
+    return loop_page(call.loops, standing, Tab.OVERVIEW, "why", (section,))
 
 
 def _decision(standing: Standing) -> Decision:

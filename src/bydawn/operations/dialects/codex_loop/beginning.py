@@ -11,12 +11,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from bydawn.core.acts import Act
 from bydawn.core.agent import Event
 from bydawn.core.errors import UserError
 from bydawn.core.outcome import Outcome
 from bydawn.core.text import plain, shorten
-from bydawn.core.values import Next
+from bydawn.core.values import Act, Next
 from bydawn.dialects.codex_loop import DIALECT, proposal, written_yaml
 from bydawn.dialects.codex_loop.config import CODEX, CONFIG, FOLDER, NAME, PLAN, SPEC, Config, Goal, Project
 from bydawn.dialects.codex_loop.proposal import Proposal

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core import task_folder
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Sandbox
 from bydawn.core.rules import Rule
+from bydawn.core.values import Act, Advice
 from bydawn.dialects import follower
 from bydawn.dialects.codex_loop import DIALECT, config, document
 from bydawn.dialects.codex_loop.config import (

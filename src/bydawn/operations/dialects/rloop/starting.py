@@ -7,10 +7,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bydawn.core import tasks
-from bydawn.core.acts import Act, Advice, written
 from bydawn.core.breakers import NewLimit
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop
+from bydawn.core.values import Act, Advice, written
 from bydawn.dialects.rloop import DIALECT, arguments
 from bydawn.dialects.rloop.config import FOLDER, NAME, TEMPLATE, Config
 from bydawn.dialects.rloop.files import COMPLETE, CRASHED, STOPPED, cap, words

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from bydawn.core.acts import Act, Advice
 from bydawn.core.errors import UserError
+from bydawn.core.values import Act, Advice
 from bydawn.dialects.strict_agent_loop import state_path
 from bydawn.dialects.strict_agent_loop.contract import UNATTENDED, contract_of
 from bydawn.dialects.strict_agent_loop.paths import NAME
