@@ -18,11 +18,9 @@ from bydawn.operations.changed import Changed, changed, look
 from bydawn.operations.detail import check_views, loop_detail, loop_fields, round_fields
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.next_steps import next_steps
-from bydawn.operations.reasons import evidence
 from bydawn.operations.rounds import Field, RoundRow, past_row, round_view, rounds, the_round
 from bydawn.store.registry import Registry, Standing
 
-_LABELS = {"missing": "Missing", "open tasks": "Tasks"}  # what a rule looked at besides limits
 _LONGEST_LINE = 500  # of a failing check's output
 
 
@@ -126,19 +124,9 @@ def why(loop: str | None, cd: Path | None, as_json: bool, state_dir: Path | None
         return
     crashed = standing.status == Status.CRASHED
     _headline(standing, views.reason(standing))
-    if crashed:  # its last decision does not explain a crash
-        render.field("Before", f"{decision.rule}: {decision.what}")
-    else:
-        render.field("Rule", f"{decision.rule}: {decision.meaning}")
-    render.field("When", f"{decision.at.astimezone():%Y-%m-%d %H:%M:%S} (event {decision.seq})")
-    last = ""
-    for name, reading in decision.readings.items():
-        if words := reading.words(name):
-            label = _LABELS.get(name, "Limits")
-            render.field(label if label != last else "", words)
-            last = label
-    for row in evidence(standing) if standing.state.stopped else decision.evidence:
-        render.field("Proof", row)
+    first, *rest = decisions.why_fields(standing, decision)
+    when = Field("When", f"{decision.at.astimezone():%Y-%m-%d %H:%M:%S} (event {decision.seq})")
+    _show_fields([first, when, *rest])
     render.paragraph(f"Replayed: {plain(decision.replayed)}")
     if crashed:
         render.next_steps(next_steps(standing))

@@ -1,5 +1,6 @@
 """Explain a loop's last decision: the rule, what it looked at, and whether a replay decides the same."""
 
+from collections.abc import Iterator
 from datetime import datetime
 
 import msgspec
@@ -12,10 +13,14 @@ from bydawn.core.loop import Loop
 from bydawn.core.replay import after
 from bydawn.core.rules import Rule, meaning_of
 from bydawn.core.state import LoopState
-from bydawn.core.text import duration
+from bydawn.core.text import duration, plain
 from bydawn.core.values import Decided, Now, Status
+from bydawn.operations.reasons import evidence
+from bydawn.operations.rounds import Field
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
+
+_LABELS = {"missing": "Missing", "open tasks": "Tasks"}  # what a rule looked at besides limits
 
 
 class LimitReading(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +70,22 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
         if self.version != __version__:
             return f"bydawn {self.version} decided this; {__version__} would decide differently"
         return "DIFFERENT DECISION: this is a bug, please report it"
+
+
+def why_fields(standing: Standing, found: Reason) -> Iterator[Field]:
+    """What decided, and what it looked at, line by line."""
+    if standing.status is Status.CRASHED:  # its last decision does not explain a crash
+        yield Field("Before", f"{found.rule}: {found.what}")
+    else:
+        yield Field("Rule", f"{found.rule}: {found.meaning}")
+    last = ""
+    for name, reading in found.readings.items():
+        if words := reading.words(name):
+            label = _LABELS.get(name, "Limits")
+            yield Field(label if label != last else "", words)
+            last = label
+    for row in evidence(standing) if standing.state.stopped else found.evidence:
+        yield Field("Proof", plain(row))
 
 
 class _Decision(msgspec.Struct, frozen=True, kw_only=True):

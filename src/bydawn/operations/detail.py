@@ -44,7 +44,7 @@ _CLAIMS = 3  # … and people
 _LAST_LINES = 10  # of a failing check's output
 # Evidence that `_findings` shows on its own line.
 _FOUND = (completion.DOUBTED, completion.TAMPERED, completion.PUT_BACK, completion.ACCEPTED)
-_EXPLAINED = (
+EXPLAINED = (
     Rule.AGENT_STOP,
     Rule.OBSTRUCTED,
     Rule.TASKS_ASIDE,
@@ -276,7 +276,7 @@ def _usage(standing: Standing) -> Iterator[Field]:
 def _evidence(standing: Standing) -> Iterator[Field]:
     """What confirms the end, unless a line below says it."""
     stopped = standing.state.stopped
-    if stopped and (standing.finished or stopped.decided.rule in _EXPLAINED):
+    if stopped and (standing.finished or stopped.decided.rule in EXPLAINED):
         for row in reasons.evidence(standing):
             if not row.startswith(_FOUND):
                 yield Field("Proof" if standing.finished else "Because", row)

@@ -26,6 +26,7 @@ from bydawn.core.text import plain, shorten
 from bydawn.core.values import End
 from bydawn.operations import outputs
 from bydawn.operations.amounts import named_rounds
+from bydawn.operations.views import MET
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 
@@ -108,6 +109,17 @@ def missing(condition: str, standing: Standing) -> str:
     if condition == "checks" and red and state.verdict_tree == state.tree:
         return f"{len(red)} of {len(state.verdicts)} checks failed"
     return completion.describe(condition, standing.loop, state)
+
+
+def conditions(standing: Standing) -> list[tuple[str, bool]]:
+    """Each condition of a loop in words, and whether it is met; where checks are listed, each says it itself."""
+    if standing.trouble:
+        return []
+    loop, state = standing.loop, standing.state
+    unmet = completion.missing(loop, state)
+    listed = state.failed_checks and state.verdict_tree == state.tree
+    rows = [(missing(name, standing), False) for name in unmet if name != "checks" or not listed]
+    return [*rows, *((MET[name], True) for name in loop.requires if name not in unmet and name != "checks")]
 
 
 def failed_hooks(standing: Standing) -> dict[str, list[int]]:

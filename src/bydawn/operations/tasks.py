@@ -194,8 +194,7 @@ def named(board: Board, word: str) -> Listed:
     begins += [task for task in tasks if wanted and task not in begins and _plain(task.id).startswith(wanted)]
     found = exactly or begins
     if re.fullmatch(r"[1-9][0-9]{0,8}", word) and int(word) <= len(tasks):  # `007` is the start of an id
-        # A file may be called 3.md and not be the third: then it is unclear which of the two is meant.
-        found = [task for task in tasks if task.number == int(word) or task.id == word]
+        found = [task for task in tasks if task.number == int(word)]
     if len(found) == 1:
         return found[0]
     shown = shorten(visible(word), _SHOWN)

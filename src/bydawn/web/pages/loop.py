@@ -5,14 +5,13 @@ from typing import Any
 
 import msgspec
 
-from bydawn.core import completion
 from bydawn.core.breakers import limits_of
 from bydawn.core.errors import UserError
 from bydawn.core.rules import Rule, meaning_of
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Status, Verdict
 from bydawn.operations import amounts, outputs, pending, reasons, views
-from bydawn.operations.detail import what_is_safe
+from bydawn.operations.detail import EXPLAINED, what_is_safe
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.plan import shared
 from bydawn.operations.recent import Recent, Tick
@@ -46,7 +45,7 @@ def overview(call: Call) -> Page:
         return Section(id=id_, template=template, column=column, data=common | data)
 
     strip = _strip(history)
-    missing: dict[str, Any] = {"rows": _missing(standing), "checks": standing.state.verdicts}
+    missing: dict[str, Any] = {"rows": reasons.conditions(standing), "checks": standing.state.verdicts}
     rows = history.last(_SHOWN if working else _FEW)
     rounds: dict[str, Any] = {
         "rows": rows.rows[::-1],
@@ -260,13 +259,10 @@ def _printed(verdict: Verdict) -> Printed:
 def _proof(standing: Standing) -> list[str]:
     """What confirms the end; of a very long history only what its last fact says."""
     stopped = standing.state.stopped
-    if stopped is None or not (standing.finished or stopped.decided.rule in _EXPLAINED):
+    if stopped is None or not (standing.finished or stopped.decided.rule in EXPLAINED):
         return []
     rows = reasons.evidence(standing) if standing.state.seq <= _LONG else stopped.evidence
     return [plain(row) for row in rows if row != reasons.unproven(standing)]
-
-
-_EXPLAINED = (Rule.AGENT_STOP, Rule.OBSTRUCTED, Rule.TASKS_ASIDE)  # rules whose reason alone says too little
 
 
 def _rule(standing: Standing) -> tuple[str, str, int] | None:
@@ -274,15 +270,3 @@ def _rule(standing: Standing) -> tuple[str, str, int] | None:
     if stopped is None or not meaning_of(stopped.decided.rule):
         return None
     return stopped.decided.rule, meaning_of(stopped.decided.rule), standing.state.seq
-
-
-def _missing(standing: Standing) -> list[tuple[str, bool]]:
-    """Each condition of this loop in words, and whether it is met; checks are listed one by one beside it."""
-    if standing.trouble:
-        return []
-    loop, state = standing.loop, standing.state
-    missing = completion.missing(loop, state)
-    listed = state.failed_checks and state.verdict_tree == state.tree  # then each check says it itself
-    unmet = [(reasons.missing(name, standing), False) for name in missing if name != "checks" or not listed]
-    met = [(views.MET[name], True) for name in loop.requires if name not in missing and name != "checks"]
-    return [*unmet, *met]
