@@ -40,6 +40,20 @@ class Form(msgspec.Struct):
         return found
 
 
+class Element:
+    def __init__(self, tag: str, attributes: dict[str, str], above: "Element | None") -> None:
+        self.tag, self.attributes, self.above = tag, attributes, above
+        self.words: list[str] = []
+
+    @property
+    def classes(self) -> list[str]:
+        return self.attributes.get("class", "").split()
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
 class Drawn(HTMLParser):
     """Reads a whole document, or a part of one."""
 
@@ -57,6 +71,8 @@ class Drawn(HTMLParser):
         self.labelled: set[str] = set()
         self.unlabelled: list[str] = []
         self._area: list[str] | None = None
+        self.elements: list[Element] = []
+        self._here: Element | None = None
         self.feed(html)
         self.close()
         self.problems += [f"<{tag}> is not closed" for tag, _ in self.open]
@@ -78,6 +94,8 @@ class Drawn(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         self.tags.append((tag, given))
+        self.elements.append(Element(tag, given, self._here))
+        self._here = self._here if tag in VOID else self.elements[-1]
         self._look(tag, given)
         if tag == "form":
             self.forms.append(Form(given["action"], given.get("method", "get"), [], [], given))
@@ -87,6 +105,24 @@ class Drawn(HTMLParser):
             self.links.append(given["href"])
         if tag not in VOID:
             self.open.append((tag, given))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.tags.append((tag, given))
+        self.elements.append(Element(tag, given, self._here))
+        self._look(tag, given)
+
+    def all(self, tag: str = "", class_: str = "") -> list[Element]:
+        return [
+            each for each in self.elements if (not tag or each.tag == tag) and (not class_ or class_ in each.classes)
+        ]
+
+    def said(self, tag: str = "", class_: str = "") -> list[str]:
+        return [each.text for each in self.all(tag, class_)]
+
+    def find(self, id_: str) -> Element:
+        [found] = [each for each in self.elements if each.attributes.get("id") == id_]
+        return found
 
     def _look(self, tag: str, given: dict[str, str]) -> None:
         self.ids += [given["id"]] if "id" in given else []
@@ -124,6 +160,7 @@ class Drawn(HTMLParser):
             self.problems.append(f"</{tag}> closes {self.open[-1:]}")
             return
         self.open.pop()
+        self._here = self._here.above if self._here else None
         if tag == "textarea" and self._area is not None and self.forms:
             text = "".join(self._area)
             name = self.forms[-1].fields[-1][0]
@@ -135,6 +172,10 @@ class Drawn(HTMLParser):
                 self.problems.append(f"the form {form.action} has no csrf")
 
     def handle_data(self, data: str) -> None:
+        here = self._here
+        while here:
+            here.words.append(data)
+            here = here.above
         if self._area is not None:
             self._area.append(data)
             return
@@ -153,10 +194,18 @@ def drawn(page: Page, visitor: Visitor = STEERS, **more: Any) -> Drawn:
     found = Drawn(whole(page, visitor, path="/here", **more))
     levels = [level for level, _ in found.headings]
     assert levels.count(1) == 1, found.headings
+    assert found.all("main")
+    assert {each.attributes["href"] for each in found.all("use")} <= {
+        f"#{each.attributes['id']}" for each in found.all("symbol")
+    }
     for section in page.sections:
         if section.live:
             Drawn(fragment(section, Visitor(role=visitor.role)))
     return found
+
+
+def loops_in(root: Path) -> Loops:
+    return Loops(Registry(root / "state"))
 
 
 def call(loops: Loops, address: str = "", visitor: Visitor = STEERS, folder: Path = Path("/"), **query: str) -> Call:

@@ -21,7 +21,7 @@ from bydawn.web.auth import Access
 from bydawn.web.calls import Kind, Route
 from bydawn.web.table import TABLE, page_of
 from operations.stories import STORIES, home_of
-from web.rendered import loops_in
+from web.drawn import loops_in
 from web.serving import LOOK, STEER, Answer, Web, serving
 from web.test_refusals import address, sent
 from web.test_refusals import name as named

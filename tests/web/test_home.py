@@ -10,8 +10,7 @@ from bydawn.operations.views import by_need, needs_you
 from bydawn.web.pages.home import home
 from bydawn.web.words import ago, sentence, strip_label
 from operations.stories import STORIES, held, home_of, write_loop
-from web.drawn import call
-from web.rendered import LOOKS, STEERS, Element, Rendered, loops_in, rendered
+from web.drawn import LOOKS, STEERS, Drawn, Element, call, drawn, loops_in
 
 
 @pytest.fixture
@@ -22,16 +21,16 @@ def all_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def seen(root: Path, *, everything: bool = False, looks: bool = False) -> Rendered:
+def seen(root: Path, *, everything: bool = False, looks: bool = False) -> Drawn:
     with ExitStack() as all_of_them:
         for name in STORIES:
             if home_of(root, name).exists():
                 all_of_them.enter_context(held(root, name))
         visitor = LOOKS if looks else STEERS
-        return rendered(home(call(loops_in(root), visitor=visitor, all="1" if everything else "")), visitor)
+        return drawn(home(call(loops_in(root), visitor=visitor, all="1" if everything else "")), visitor)
 
 
-def names(page: Rendered, class_: str) -> list[str]:
+def names(page: Drawn, class_: str) -> list[str]:
     """The loops in rows or cards of this kind, in the order of the page."""
     cards = page.all("article", class_)
     links = [(each, link) for link in page.all("a", "row-name") for each in cards if _inside(link, each)]
@@ -52,9 +51,9 @@ def test_loops_that_need_a_person_come_first_and_are_counted(all_loops: Path) ->
     assert [name for name in names(page, "need") if not STORIES[name].alive] == [
         name for name in expected if not STORIES[name].alive
     ]
-    [title] = page.texts("h1")
+    [title] = page.said("h1")
     assert title == f"{len(names(page, 'need'))} loops need you"
-    assert page.texts("title")[0].startswith("✗ ")
+    assert page.said("title")[0].startswith("✗ ")
 
 
 def test_each_of_them_says_why_and_has_one_filled_button_at_most(all_loops: Path) -> None:
@@ -63,8 +62,8 @@ def test_each_of_them_says_why_and_has_one_filled_button_at_most(all_loops: Path
         assert next(each.text for each in page.all("p", "reason") if _inside(each, card))
         buttons = [each for each in page.elements if {"button", "main"} <= {*each.classes} and _inside(each, card)]
         assert len(buttons) <= 1
-    assert "The agent says: “which rate is meant?”" in page.texts("p", "reason")
-    assert "FAIL: test_rounding" in page.texts("p", "evidence")
+    assert "The agent says: “which rate is meant?”" in page.said("p", "reason")
+    assert "FAIL: test_rounding" in page.said("p", "evidence")
 
 
 @pytest.mark.parametrize("looks", [False, True])
@@ -84,7 +83,7 @@ def _said(button: Element) -> str:
 
 def test_the_rest_is_grouped(all_loops: Path) -> None:
     page = seen(all_loops)
-    assert page.texts("h2") == ["Needs you", "Working", "Finished", "Not running"]
+    assert page.said("h2") == ["Needs you", "Working", "Finished", "Not running"]
     assert {*names(page, "row")} == {
         *("running", "waiting", "pausing"),
         *("complete", "unverified"),
@@ -94,7 +93,7 @@ def test_the_rest_is_grouped(all_loops: Path) -> None:
 
 def test_dismissed_loops_are_listed_on_request(all_loops: Path) -> None:
     assert "dismissed" not in names(seen(all_loops), "row")
-    assert "1 dismissed loop" in seen(all_loops).texts("a")
+    assert "1 dismissed loop" in seen(all_loops).said("a")
     assert "dismissed" in names(seen(all_loops, everything=True), "row")
 
 
@@ -109,16 +108,16 @@ def test_of_many_finished_loops_the_latest_are_listed(tmp_path: Path, monkeypatc
         monkeypatch.setitem(STORIES, f"done{number}", STORIES["complete"])
         write_loop(tmp_path, f"done{number}")
     assert len(names(seen(tmp_path), "row")) == 20
-    assert "and 5 more" in seen(tmp_path).texts("a")
+    assert "and 5 more" in seen(tmp_path).said("a")
     assert len(names(seen(tmp_path, everything=True), "row")) == 25
 
 
 def test_without_loops_it_says_what_one_is(tmp_path: Path) -> None:
     page = seen(tmp_path)
-    assert page.texts("h1") == ["No loops yet"]
+    assert page.said("h1") == ["No loops yet"]
     assert [each.attributes["action"] for each in page.all("form")] == ["/settings/theme", "/start"]
-    assert "Start the demo" in page.texts("button")
-    assert "Start the demo" not in seen(tmp_path, looks=True).texts("button")
+    assert "Start the demo" in page.said("button")
+    assert "Start the demo" not in seen(tmp_path, looks=True).said("button")
 
 
 @pytest.mark.parametrize(
@@ -126,7 +125,7 @@ def test_without_loops_it_says_what_one_is(tmp_path: Path) -> None:
 )
 def test_the_heading_is_the_answer(name: str, title: str, tmp_path: Path) -> None:
     write_loop(tmp_path, name)
-    assert seen(tmp_path).texts("h1") == [title]
+    assert seen(tmp_path).said("h1") == [title]
 
 
 def test_a_damaged_loop_is_listed_with_the_command_that_helps(tmp_path: Path) -> None:
@@ -134,7 +133,7 @@ def test_a_damaged_loop_is_listed_with_the_command_that_helps(tmp_path: Path) ->
     (home_of(tmp_path, "stopped") / "stopped" / "ledger.jsonl").write_text("nonsense\n")
     page = seen(tmp_path)
     assert names(page, "need") == ["stopped"]
-    assert "bydawn doctor --repair stopped" in page.texts("code")
+    assert "bydawn doctor --repair stopped" in page.said("code")
 
 
 def test_what_others_wrote_is_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +148,7 @@ def test_what_others_wrote_is_text(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write_loop(tmp_path, "evil")
     page = seen(tmp_path)
     assert len(page.all("script")) == 1
-    assert evil in page.texts("p", "reason")[0]
+    assert evil in page.said("p", "reason")[0]
 
 
 def test_a_picture_has_its_sentence() -> None:

@@ -21,16 +21,15 @@ from bydawn.web.pages.loop import all_rounds, overview
 from bydawn.web.words import sentence
 from core.facts_made import MAKE_TEST, NOON, a_round, checked, todo
 from operations.stories import STORIES, Story, held, home_of, write_loop
-from web.drawn import call
-from web.rendered import LOOKS, STEERS, Rendered, loops_in, rendered
+from web.drawn import LOOKS, STEERS, Drawn, call, drawn, loops_in
 
 ENDED = [name for name, story in STORIES.items() if not story.alive]
 
 
-def seen(root: Path, name: str, *, looks: bool = False) -> Rendered:
+def seen(root: Path, name: str, *, looks: bool = False) -> Drawn:
     visitor = LOOKS if looks else STEERS
     with held(root, name):
-        return rendered(overview(call(loops_in(root), name, visitor)), visitor)
+        return drawn(overview(call(loops_in(root), name, visitor)), visitor)
 
 
 def a_standing(root: Path, name: str) -> Standing:
@@ -43,7 +42,7 @@ def a_standing(root: Path, name: str) -> Standing:
 def test_every_state_has_a_page(name: str, tmp_path: Path) -> None:
     write_loop(tmp_path, name)
     page = seen(tmp_path, name)
-    assert page.texts("h1") == [name]
+    assert page.said("h1") == [name]
     assert len([each for each in page.elements if {"button", "main"} <= {*each.classes}]) <= 1
     assert len(page.all(class_="tabs")) == 1
     parts = ["head", "now", "tell-form", "strip", "tasks", "missing", "course", "rounds", "why"]
@@ -56,7 +55,7 @@ def test_every_state_has_a_page(name: str, tmp_path: Path) -> None:
 def test_a_loop_that_has_ended_says_why_first(name: str, tmp_path: Path) -> None:
     write_loop(tmp_path, name)
     page = seen(tmp_path, name)
-    [told] = page.texts("p", "stop-reason")
+    [told] = page.said("p", "stop-reason")
     assert told == sentence(reason(a_standing(tmp_path, name)))
 
 
@@ -83,27 +82,27 @@ def test_a_blocked_loop_has_a_form_for_what_its_agent_needs(tmp_path: Path) -> N
     [form] = [each for each in page.all("form") if each.attributes["action"] == "/loops/blocked/tell"]
     fields = {each.attributes.get("name"): each.attributes.get("value") for each in page.all("input")}
     assert fields["expect_seq"] == str(a_standing(tmp_path, "blocked").state.seq)
-    assert page.texts("button", "main") == ["Send and resume"]
+    assert page.said("button", "main") == ["Send and resume"]
     assert "Answer the agent" in form.text
-    assert "FAIL: test_rounding" in page.texts("pre", "output")
+    assert "FAIL: test_rounding" in page.said("pre", "output")
 
 
 def test_a_checkpoint_is_approved_with_one_button(tmp_path: Path) -> None:
     write_loop(tmp_path, "checkpoint")
     page = seen(tmp_path, "checkpoint")
-    assert page.texts("button", "main") == ["Approve and go on"]
+    assert page.said("button", "main") == ["Approve and go on"]
     assert "/loops/checkpoint/approve" in [each.attributes["action"] for each in page.all("form")]
-    assert "Open round 1" in page.texts("a"), "which is what there is to look at"
+    assert "Open round 1" in page.said("a"), "which is what there is to look at"
 
 
 def test_a_limit_is_raised_with_one_button_or_to_what_a_person_says(tmp_path: Path) -> None:
     write_loop(tmp_path, "limit")
     page = seen(tmp_path, "limit")
-    [main] = page.texts("button", "main")
+    [main] = page.said("button", "main")
     assert main.startswith("Raise to ")
     [field] = [each for each in page.all("input") if each.attributes.get("aria-label", "").startswith("New limit")]
     assert field.attributes["name"] in ("rounds", "for", "until", "budget")
-    assert "Raise and go on" in page.texts("button")
+    assert "Raise and go on" in page.said("button")
 
 
 def test_a_box_that_was_ticked_since_counts_beside_the_page_too(tmp_path: Path) -> None:
@@ -135,14 +134,14 @@ def test_the_end_of_a_wait_is_a_time_that_becomes_the_readers(tmp_path: Path) ->
 
 def test_several_tasks_are_skipped_together(tmp_path: Path) -> None:
     write_loop(tmp_path, "folder")
-    assert seen(tmp_path, "folder").texts("button", "main") == ["Reopen task 1"]
+    assert seen(tmp_path, "folder").said("button", "main") == ["Reopen task 1"]
 
 
 def test_a_running_loop_shows_its_round_and_its_limits(tmp_path: Path) -> None:
     write_loop(tmp_path, "running")
     page = seen(tmp_path, "running")
-    assert "Round 2" in page.texts("h2")
-    assert page.texts("dt") == ["Rounds", "Cost", "Time"]
+    assert "Round 2" in page.said("h2")
+    assert page.said("dt") == ["Rounds", "Cost", "Time"]
     assert [each.attributes["action"] for each in page.all("form")] == [
         "/settings/theme",
         "/loops/running/pause",
@@ -163,18 +162,18 @@ def test_what_was_asked_is_not_offered_again(tmp_path: Path) -> None:
 def test_rounds_are_rows_with_what_came_between(tmp_path: Path) -> None:
     write_loop(tmp_path, "blocked")
     with held(tmp_path, "blocked"):
-        page = rendered(all_rounds(call(loops_in(tmp_path), "blocked")))
-    assert page.texts("td", "r-no") == ["2", "1"]
-    assert page.texts("td", "r-verdict") == ["denied", "not yet"]
-    assert ["note from ada for the next prompt" in each.lower() for each in page.texts("tr", "between")] == [True] * 2
+        page = drawn(all_rounds(call(loops_in(tmp_path), "blocked")))
+    assert page.said("td", "r-no") == ["2", "1"]
+    assert page.said("td", "r-verdict") == ["denied", "not yet"]
+    assert ["note from ada for the next prompt" in each.lower() for each in page.said("tr", "between")] == [True] * 2
 
 
 def test_each_round_has_a_link_with_a_name_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = [*a_round(1, task="one", said=""), *a_round(2, task="one", said=""), *a_round(3, said="")]
     monkeypatch.setitem(STORIES, "same", Story(facts=facts))
     write_loop(tmp_path, "same")
-    page = rendered(all_rounds(call(loops_in(tmp_path), "same")))
-    assert page.texts("td", "r-task") == ["Round 3", "Round 2: one", "Round 1: one"]
+    page = drawn(all_rounds(call(loops_in(tmp_path), "same")))
+    assert page.said("td", "r-task") == ["Round 3", "Round 2: one", "Round 1: one"]
 
 
 def test_a_loop_whose_files_are_gone_still_has_a_page(tmp_path: Path) -> None:
@@ -187,8 +186,8 @@ def test_a_damaged_loop_has_a_page_with_the_command_that_helps(tmp_path: Path) -
     write_loop(tmp_path, "stopped")
     (home_of(tmp_path, "stopped") / "stopped" / "ledger.jsonl").write_text("nonsense\n")
     page = seen(tmp_path, "stopped")
-    assert "bydawn doctor --repair stopped" in page.texts("code")
-    assert "is damaged at line 1" in page.texts("p", "stop-reason")[0]
+    assert "bydawn doctor --repair stopped" in page.said("code")
+    assert "is damaged at line 1" in page.said("p", "stop-reason")[0]
 
 
 # -- a long history ----------------------------------------------------------------------------------------------------
@@ -217,7 +216,7 @@ def test_of_a_long_history_a_page_reads_only_the_end(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(ledger, "decode", counting)
     page = seen(tmp_path, "long")
-    assert page.texts("td", "r-no") == [str(number) for number in range(2000, 1992, -1)]
+    assert page.said("td", "r-no") == [str(number) for number in range(2000, 1992, -1)]
     assert decoded < 500
     [picture] = page.all("svg", "ticks")
     assert picture.attributes["aria-label"].endswith("1960 earlier")
@@ -225,11 +224,11 @@ def test_of_a_long_history_a_page_reads_only_the_end(tmp_path: Path, monkeypatch
 
 def test_rounds_come_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a_long_one(tmp_path, 250, monkeypatch)
-    first = rendered(all_rounds(call(loops_in(tmp_path), "long")))
-    assert first.texts("td", "r-no") == [str(number) for number in range(250, 150, -1)]
+    first = drawn(all_rounds(call(loops_in(tmp_path), "long")))
+    assert first.said("td", "r-no") == [str(number) for number in range(250, 150, -1)]
     assert "/loops/long/rounds?before=151" in [each.attributes["href"] for each in first.all("a")]
-    last = rendered(all_rounds(call(loops_in(tmp_path), "long", before="51")))
-    assert last.texts("td", "r-no") == [str(number) for number in range(50, 0, -1)]
+    last = drawn(all_rounds(call(loops_in(tmp_path), "long", before="51")))
+    assert last.said("td", "r-no") == [str(number) for number in range(50, 0, -1)]
 
 
 # -- the course as plots -----------------------------------------------------------------------------------------------
