@@ -468,10 +468,11 @@ class Advice(str):
 def written(text: str, write: Callable[[Act], str]) -> Advice:
     """The sentence with its acts as `write` has them."""
     parts = text.parts if isinstance(text, Advice) else (text,)
-    return Advice(*(_shown(write(part)) if isinstance(part, Act) else part for part in parts))
+    return Advice(*(in_text(write(part)) if isinstance(part, Act) else part for part in parts))
 
 
-def _shown(command: str) -> str:
+def in_text(command: str) -> str:
+    """A command as a part of a sentence."""
     return command if isinstance(command, Act) else f"`{command}`"
 
 

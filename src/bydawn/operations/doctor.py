@@ -15,7 +15,7 @@ from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.facts import LedgerRepaired
 from bydawn.core.replay import replay
 from bydawn.core.rules import Rule
-from bydawn.core.values import Act, Advice
+from bydawn.core.values import Act, Advice, in_text
 from bydawn.operations.agents import found_here
 from bydawn.operations.leftovers import left_words, with_leftovers
 from bydawn.operations.next_steps import next_steps
@@ -188,7 +188,11 @@ def _ledger(standing: Standing) -> Finding:
         hint = Advice("end it: ", Act("stop", standing.reference), ", or wait if the machine was asleep")
         return Finding(name=name, ok=False, detail=f"{standing.status}; {hangs}", hint=hint)
     if state.stopped and state.stopped.decided.rule == Rule.RESTARTS and not state.dismissed:
-        hint = "; ".join(f"{step.why}: `{step.command}`" for step in next_steps(standing))
+        rows = (
+            Advice("; " if place else "", f"{step.why}: ", in_text(step.command))
+            for place, step in enumerate(next_steps(standing))
+        )
+        hint = Advice(*rows)
         return Finding(name=name, ok=False, detail=f"{standing.status}; {state.stopped.reason}", hint=hint)
     if standing.left:
         hint = Advice("end it: ", Act("stop", standing.reference))
