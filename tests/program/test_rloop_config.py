@@ -2,12 +2,13 @@
 
 import json
 import re
+import subprocess
 from typing import Any
 
 import pytest
 
 from driving import Home, Said
-from program.strict_claude import calls, install
+from program.strict_claude import calls, install, log_in
 from program.terminal_driver import answered
 
 TASK = {"append": {"work.txt": "more\n"}, "tick": "PRD.md", "reply": "Did it."}
@@ -24,6 +25,7 @@ class Project:
         self.bin = home.root / "bin"
         self.bin.mkdir()
         install(self.bin, [TASK])
+        log_in(home.root / "home")
         home.env["PATH"] = f"{self.bin}:{home.env['PATH']}"
         for name in [name for name in home.env if name.startswith(("RLOOP_", "IS_SANDBOX"))]:
             del home.env[name]
@@ -69,6 +71,39 @@ def test_values_are_shown_with_their_places_and_changed_in_the_users_file(projec
         assert (refused.code, refused.out, says in refused.err) == (2, "", True), refused
     assert project.config.read_text() == before.replace("max_iterations: 30", "max_iterations: 20")
     assert "Left as it is" in project("config", "init").out
+
+
+def test_an_empty_variable_switches_off_and_one_that_nobody_knows_is_said(project: Project) -> None:
+    """R-050"""
+    project("config", "set", "notifications.webhook", "https://hooks.example.com/x")
+    project("config", "set", "defaults.model", "mine")
+    off = project("config", RLOOP_WEBHOOK="", RLOOP_MODEL="", RLOOP_TASK_FILE="", RLOOP_BIN="/b", RLOOP_YES="1")
+    assert re.search(r"notifications\.webhook +— +RLOOP_WEBHOOK\n", off.out), off
+    assert re.search(r"defaults\.model +— +RLOOP_MODEL\n", off.out), off
+    assert re.search(r"defaults\.task_file +PRD\.md +config\.yaml:\d+\n", off.out), "it cannot be nothing"
+    assert "has no effect" not in off.err
+    said = project.runs(RLOOP_MAX_ITERATION="5", RLOOP_ZZZ="x")
+    assert said.code == 0
+    assert "RLOOP_MAX_ITERATION has no effect; did you mean RLOOP_MAX_ITERATIONS?" in said.err
+    assert "RLOOP_ZZZ has no effect\n" in said.err
+
+
+def test_a_session_whose_sandbox_kept_it_from_committing_says_so(project: Project) -> None:
+    """The prompt asks for a commit of each task."""
+    project("config", "set", "claude.flags", "[]")
+    ended = project.runs()
+    command = f"`git -C {project.home.repo} status`"
+    assert (ended.code, f"no box is open; but 2 changed files not committed: {command}" in ended.err) == (0, True), (
+        ended
+    )
+    name = project.home.repo.name
+    assert f"{name} is complete, but 2 changed files not committed: {command}" in project("status").err
+    repo = project.home.repo
+    subprocess.run(["git", "add", "-A"], cwd=repo, check=True)
+    subprocess.run(
+        ["git", "-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "-qm", "work"], cwd=repo, check=True
+    )
+    assert "not committed" not in project("status").err
 
 
 def test_what_a_project_asks_of_claude_waits_for_a_person(project: Project) -> None:

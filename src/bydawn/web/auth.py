@@ -141,8 +141,11 @@ class Failures:
 class Gate:
     """Lets a request in, or says why not."""
 
-    def __init__(self, keys: WebKeys, names: Names, tokens: Tokens, *, read_only: bool) -> None:
+    def __init__(
+        self, keys: WebKeys, names: Names, tokens: Tokens, *, read_only: bool, command: str = "bydawn serve"
+    ) -> None:
         self.keys = keys
+        self.command = command
         self.names = names
         self._tokens = tokens
         self._read_only = read_only
@@ -158,7 +161,7 @@ class Gate:
         scheme, _, token = given.partition(" ")
         role = self._tokens.role_of(token.strip()) if scheme.lower() == "bearer" else None
         if role is None:
-            hint = "use the one that the server was started with"
+            hint = f"use the one that the server was started with, or ask for a link: `{self.command} --link`"
             raise Refused(401, "this token is wrong", hint=hint, wait=self._failures.wait())
         return Visitor(role=self._narrowed(role))
 
@@ -172,9 +175,8 @@ class Gate:
         if visitor and (keep := request.scope.get("state", {}).get(KNOWN)):
             keep()
         if visitor is None and access is not Access.OPEN:
-            raise Refused(
-                401, "you are not signed in, or your link has run out", hint="ask for a new link: `bydawn serve --link`"
-            )
+            hint = f"ask for a new link: `{self.command} --link`"
+            raise Refused(401, "you are not signed in, or your link has run out", hint=hint)
         if visitor and access is Access.STEER and not visitor.steers:
             raise Refused(
                 403,
@@ -219,7 +221,7 @@ class Gate:
         """The session that a code opens."""
         role = self.keys.use_code(code)
         if role is None:
-            hint = "ask for a new one: `bydawn serve --link`"
+            hint = f"ask for a new one: `{self.command} --link`"
             raise Refused(401, "that code was used or is wrong", hint=hint, wait=self._failures.wait())
         return self.keys.new_session(role)
 

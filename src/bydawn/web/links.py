@@ -23,6 +23,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     read_only: bool
     pid: int
+    command: str = "bydawn serve"  # prints new links with `--link`
+    token: str = ""  # what a person is told of it
 
 
 class Links(msgspec.Struct, frozen=True, kw_only=True):

@@ -53,6 +53,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool = False
     shown: "Callable[[Standing], bool] | None" = None  # of all loops, those of a tool or a folder
     more: "Callable[[Site], Iterable[Route]]" = lambda _: ()  # routes of the tool that it speaks for
+    command: str = "bydawn serve"  # what was typed for it, and prints new links with `--link`
+    for_programs: bool = False  # it answers in JSON unless a page is asked for
 
 
 class _Careful(H11Protocol):
@@ -142,8 +144,15 @@ class Server:
         self.keys = WebKeys(wanted.registry.root, wanted.name)
         names = Names(port=self.port, allowed=wanted.allowed, cors=wanted.cors)
         loops = Loops(wanted.registry, wanted.shown)
-        gate = Gate(self.keys, names, wanted.tokens, read_only=wanted.read_only)
-        site = Site(name=wanted.name, folder=wanted.folder, loops=loops, gate=gate, hub=None)  # type: ignore[arg-type]
+        gate = Gate(self.keys, names, wanted.tokens, read_only=wanted.read_only, command=wanted.command)
+        site = Site(
+            name=wanted.name,
+            folder=wanted.folder,
+            loops=loops,
+            gate=gate,
+            hub=None,  # type: ignore[arg-type]
+            for_programs=wanted.for_programs,
+        )
         site.hub = Hub(loops, lambda address, visitor: page_of(site, address, visitor))
         more = [*wanted.more(site)]
         taken = {(row.method, row.path) for row in more}

@@ -98,8 +98,8 @@ def accept_page(call: Call) -> Page:
     return question.question_page(call.loops, call.path["loop"], "accept", call.visitor)
 
 
-def login_page(call: Call) -> Page:  # noqa: ARG001 - the same for everyone
-    return setup.login_page()
+def login_page(call: Call) -> Page:
+    return setup.login_page(command=call.site.gate.command)
 
 
 def _count(call: Call, name: str) -> int | None:

@@ -237,14 +237,18 @@ def kill(root: Path) -> int:
 @_repo
 @option("--host", metavar="ADDRESS", help="Where to listen.  [default: server.host]")
 @option("--port", metavar="PORT", type=click.IntRange(0, 65535), help="Where to listen.  [default: server.port]")
-def serve(root: Path, host: str | None, port: int | None) -> int:
+@option("--link", is_flag=True, help="Print new links to the page that is served already.")
+def serve(root: Path, host: str | None, port: int | None, link: bool) -> int:
     """The web page of this repository"""
-    from bydawn.cli.serve import keep_serving, ready, tokens
+    from bydawn.cli.serve import keep_serving, new_links, ready, tokens
+    from bydawn.store.registry import Registry
 
+    command = f"{NAME} serve"
+    if link:
+        return new_links(Registry(), command, NAME)
     ready()
     from bydawn.cli.dialects import running
     from bydawn.dialects.codex_autorunner import DIALECT
-    from bydawn.store.registry import Registry
     from bydawn.web.dialects import codex_autorunner as endpoints
     from bydawn.web.links import is_loopback
     from bydawn.web.server import Wanted
@@ -267,6 +271,7 @@ def serve(root: Path, host: str | None, port: int | None) -> int:
         tokens=tokens(found.auth_token),
         shown=endpoints.shown_in(root),
         more=endpoints.routes,
+        command=command,
     )
     return keep_serving(wanted)
 

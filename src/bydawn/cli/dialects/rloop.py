@@ -225,12 +225,16 @@ def backends() -> int:
 @option("--port", "-p", metavar="PORT", type=_PORT, default=8080, help="Where to listen (default: 8080)")
 @option("--token", "-t", metavar="SECRET", help="What a caller has to send; with one, other machines may ask")
 @option("--cors", metavar="ORIGIN", multiple=True, help="A page that may ask (default: none)")
-def server(port: int, token: str | None, cors: tuple[str, ...]) -> int:
+@option("--link", is_flag=True, help="Print new links to the server that runs already")
+def server(port: int, token: str | None, cors: tuple[str, ...], link: bool) -> int:
     """Start status API server"""
-    from bydawn.cli.serve import keep_serving, ready, tokens
-
-    ready()
+    from bydawn.cli.serve import keep_serving, new_links, ready, tokens
     from bydawn.store.registry import Registry
+
+    command = f"{NAME} server"
+    if link:
+        return new_links(Registry(), command, NAME)
+    ready()
     from bydawn.web.dialects import rloop as endpoints
     from bydawn.web.server import Wanted
 
@@ -245,6 +249,8 @@ def server(port: int, token: str | None, cors: tuple[str, ...]) -> int:
         cors=cors,
         shown=endpoints.is_shown,
         more=endpoints.routes,
+        command=command,
+        for_programs=True,
     )
     return keep_serving(wanted)
 
@@ -259,7 +265,7 @@ def _say(text: str) -> None:
 @command()
 def version() -> int:
     """Show version"""
-    click.echo(f"{NAME}, spoken by bydawn {__version__}")
+    click.echo(f"{NAME} {__version__}")
     return 0
 
 

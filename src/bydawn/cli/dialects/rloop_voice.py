@@ -11,7 +11,7 @@ from bydawn.cli.voice import DialectVoice
 from bydawn.core.facts import LoopStopped, RunStarted
 from bydawn.core.loop import Sandbox
 from bydawn.core.state import LoopState
-from bydawn.core.values import Next
+from bydawn.core.values import FINISHED, Next
 from bydawn.dialects.rloop import DIALECT
 from bydawn.dialects.rloop.config import LOG, NAME
 from bydawn.dialects.rloop.files import cap, word, words
@@ -77,4 +77,8 @@ class RloopScreen(LogScreen):
     """The log, and how the session ended."""
 
     def summary(self, standing: Standing, stopped: LoopStopped) -> str:
-        return f"{words(standing.loop)['session']} {word(stopped)}: {DIALECT.reason(stopped)}"
+        from bydawn.operations.dialects.rloop.sessions import not_committed
+
+        told = not_committed(standing) if stopped.end in FINISHED else ""
+        said = f"{words(standing.loop)['session']} {word(stopped)}: {DIALECT.reason(stopped)}"
+        return f"{said}; but {told}" if told else said

@@ -35,8 +35,10 @@ def layered(keys: Sequence[Key], user: Path, workspace: Path | None, project: st
     if workspace is not None and (node := yaml.read(workspace, project)) is not None:
         layers.append(checked(node, keys, project))
     for key in keys:
-        text = os.environ.get(key.variable, "") if key.variable else ""
-        layers += [yaml.typed(text, key, key.variable)] if text.strip() else []
+        text = os.environ.get(key.variable) if key.variable else None
+        if text is not None and (text.strip() or key.nullable):  # an empty one switches off what may be null
+            found = yaml.typed(text, key, key.variable) if text.strip() else None
+            layers.append(found or Checked(name=key.variable, values={key.path: None}, lines={key.path: 0}))
     layers += [yaml.typed(flags[key.path], key, key.flag) for key in keys if key.path in flags]
     return stacked(keys, layers, project)
 

@@ -63,13 +63,14 @@ def _accept(standing: Standing) -> dict[str, object]:
 
 def error_page(status: int, error: UserError, visitor: Visitor | None) -> Page:
     """Why there is no page, in words, and the way on."""
+    new_link = error.hint.partition("`")[2].rstrip("`") if error.hint.endswith("--link`") else "bydawn serve --link"
     known, title = visitor is not None and status != 401, _TITLES.get(status, "This did not work")
     data = {
         "title": title,
         "lines": [coded(sentence(text)) for text in (error.what, error.cause, error.hint) if text],
         "status": status,
         "known": known,
-        "command": "bydawn serve --link" if status == 401 else "",
+        "command": new_link if status == 401 else "",
     }
     section = Section(id="error", template="error.html", live=False, data=data)
     crumbs = (Crumb("Loops", "/"), Crumb(title)) if known else ()

@@ -131,7 +131,7 @@ def _findings(loops: Loops, folder: Path) -> Callable[[], list[Finding]]:
 # -- sign in -----------------------------------------------------------------------------------------------------------
 
 
-def login_page(problem: str = "") -> Page:
+def login_page(problem: str = "", *, command: str = "bydawn serve") -> Page:
     """Where a code is typed; a link carries it, and a script sends it."""
-    section = Section(id="login", template="login.html", live=False, data={"problem": problem})
+    section = Section(id="login", template="login.html", live=False, data={"problem": problem, "command": command})
     return Page(title="Sign in", crumbs=(), sections=(section,), status=401 if problem else 200)

@@ -11,11 +11,11 @@ from bydawn.core.breakers import NewLimit
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop
 from bydawn.dialects.rloop import DIALECT, arguments
-from bydawn.dialects.rloop.config import FOLDER, NAME, TEMPLATE, Config
+from bydawn.dialects.rloop.config import CLAUDE, FOLDER, NAME, TEMPLATE, Config
 from bydawn.dialects.rloop.files import COMPLETE, CRASHED, STOPPED, cap, words
 from bydawn.dialects.rloop.texts import boxes
 from bydawn.dialects.seam import Start
-from bydawn.operations import resume, settings, steer
+from bydawn.operations import agents, resume, settings, steer
 from bydawn.operations.dialects import begin, config, end
 from bydawn.operations.dialects.rloop import sessions
 from bydawn.operations.dialects.rloop.sessions import Session
@@ -55,6 +55,8 @@ def wanted(folder: Path, found: Config, name: str | None, template: Path | None,
         in_git=begin.in_git(folder),
     )
     start = replace(start, name=_loop_name(session))
+    if is_work:
+        agents.refuse_if_logged_out(found.backend, folder, found.env if found.backend == CLAUDE else {})
     return _replacing(start, earlier) if earlier and is_work else start
 
 
