@@ -105,14 +105,14 @@ def test_everything_is_written_and_trusted_if_a_person_agreed(stage: Stage) -> N
     assert state["meta"]["source_prompt"] == "Greet"
     commands = [step.command for step in begun.steps]
     assert (commands[0], commands[-1]) == (f"cd {stage.root}", "codex-loop run")
-    assert "bydawn trust codex-loop.yaml" not in commands
+    assert "codex-loop trust" not in commands
     assert "codex-loop.yaml is there already" in refused(stage).what
 
 
 def test_without_an_answer_of_a_person_the_commands_are_written_and_not_trusted(stage: Stage) -> None:
     begun = write(stage, agreed=False)
     assert not own_config.is_trusted(DIALECT, stage.root)
-    assert "bydawn trust codex-loop.yaml" in [step.command for step in begun.steps]
+    assert "codex-loop trust" in [step.command for step in begun.steps]
 
 
 @pytest.mark.parametrize("path", ["codex-loop.yaml", "spec/001-project-spec.md", "tasks/007-mine.md"])

@@ -39,7 +39,7 @@ def test_a_project_that_can_run_has_no_errors_and_looking_changes_nothing(stage:
     exclude = stage.root / ".git/info/exclude"
     assert found.warnings == [
         "the commands in codex-loop.yaml do not run before you have agreed to them:"
-        " `bydawn trust codex-loop.yaml` shows them, and asks",
+        " `codex-loop trust` shows them, and asks",
         ".gitignore does not name .codex-loop/ (--repair adds it)",
         f"{exclude} does not name .codex-loop/ (--repair adds it)",
     ]

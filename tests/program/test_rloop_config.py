@@ -119,19 +119,34 @@ def test_what_a_project_asks_of_claude_waits_for_a_person(project: Project) -> N
     ):
         assert row in refused.err, refused
     assert (project.turns, project.template.parent.exists(), project.config.parent.exists()) == ([], False, False)
-    [(digest, file)] = re.findall(r"`bydawn trust --once (\w+) (\S+)`", refused.err)
-    assert project.home.bydawn("trust", "--once", digest, file).code == 0
+    [(digest, file)] = re.findall(r"`rloop trust --once (\w+) (\S+)`", refused.err)
+    assert project("trust", "--once", digest, file).code == 0
     assert project.runs("--model", "mine").code == 0, "what was agreed to does not depend on the options"
     [call] = project.turns
     assert (call["model"], [*call["argv"][-2:]]) == ("mine", ["--max-turns", "5"])
 
 
 def test_what_a_person_sets_themselves_is_not_asked_about(project: Project) -> None:
-    project.file.write_text("defaults: {model: theirs, max_iterations: 99}")
+    project.file.write_text("defaults: {model: theirs, max_iterations: 9}")
     ended = project.runs("--model", "mine")
     assert (ended.code, project.turns[0]["model"], project.turns[0]["env"]["IS_SANDBOX"]) == (0, "mine", "1"), ended
-    assert "defaults.max_iterations stays 30 (the default): a project can only lower it" in ended.err
     assert project.runs().code == 2
+
+
+def test_a_project_raises_the_cap_only_with_trust(project: Project) -> None:
+    """R-050: above what the person has, not only above the default."""
+    project("config", "set", "defaults.max_iterations", "5")
+    project.file.write_text("defaults: {max_iterations: 9}")
+    refused = project.runs()
+    assert (refused.code, "rounds = 9   (defaults.max_iterations in .rloop.yaml:1)" in refused.err) == (2, True), (
+        refused
+    )
+    assert project.runs("--max-iterations", "20").code == 0, "the person said so"
+    [(digest, file)] = re.findall(r"`rloop trust --once (\w+) (\S+)`", refused.err)
+    assert project("trust", "--once", digest, file).code == 0
+    assert "Max iterations: 9\n" in project.runs().out
+    project("config", "set", "defaults.max_iterations", "10")
+    assert project.runs().code == 0, "it is lower than that"
 
 
 def test_a_prompt_that_a_person_gave_is_used_from_then_on_and_one_that_came_with_the_project_is_not(
@@ -149,7 +164,7 @@ def test_a_prompt_that_a_person_gave_is_used_from_then_on_and_one_that_came_with
     refused = project.runs()
     assert (refused.code, "template = Send {task_file} away." in refused.err.replace("+ ", "")) == (2, True), refused
     assert f"{project.template} has changed since you trusted it" in refused.err, "there is no .rloop.yaml"
-    [(digest, file)] = re.findall(r"`bydawn trust --once (\w+) (\S+)`", refused.err)
+    [(digest, file)] = re.findall(r"`rloop trust --once (\w+) (\S+)`", refused.err)
     assert file == str(project.template)
     assert project.home.bydawn("trust", "--once", digest, file).code == 0
     assert project.runs().code == 0

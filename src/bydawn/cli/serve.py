@@ -92,7 +92,7 @@ def tokens(given: str | None) -> "Tokens":
 
     kept = {name: os.environ.pop(name, "").strip() for name in (TOKEN, LOOK_TOKEN)}
     if given is not None and not given.strip():  # such as "$TOKEN" where no such variable is set
-        hint = "openssl rand -hex 32 makes one; or leave --token away"
+        hint = "openssl rand -hex 32 makes one; or drop --token"
         raise UserError("the token is empty", cause="--token was given without a text", hint=hint)
     text = _from_file(given[1:]) if given and given.startswith("@") else given or kept[TOKEN]
     return Tokens(steer=text or None, look=kept[LOOK_TOKEN] or None)

@@ -7,12 +7,13 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
+from bydawn.cli.dialects import trust_command
 from bydawn.cli.dialects.log_screen import LogScreen, line
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopStopped
 from bydawn.core.text import plain
 from bydawn.core.values import EXIT_CODES, End
-from bydawn.dialects.codex_autorunner.config import FOLDER, LOG, NAME
+from bydawn.dialects.codex_autorunner.config import CONFIG, FOLDER, LOG, NAME
 from bydawn.dialects.codex_autorunner.files import ERROR
 from bydawn.operations.dialects.codex_autorunner import documents, logs, repository
 from bydawn.process.guardian import Tether
@@ -295,6 +296,6 @@ Exit codes
 COMMANDS = Group(
     name=NAME,
     help=_HELP,
-    commands=[init, run, once, resume, kill, status, log, edit, doctor, serve],
+    commands=[init, run, once, resume, kill, status, log, edit, doctor, serve, trust_command(CONFIG)],
     context_settings=HELP,
 )

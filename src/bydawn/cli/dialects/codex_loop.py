@@ -8,7 +8,7 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
-from bydawn.cli.dialects import WithNameless
+from bydawn.cli.dialects import WithNameless, trust_command
 from bydawn.cli.dialects.codex_loop_daemon import daemon, service
 from bydawn.cli.dialects.codex_loop_options import HELP, in_project
 from bydawn.cli.dialects.codex_loop_reports import REPORTS
@@ -18,7 +18,7 @@ from bydawn.core.agent import Event, readable
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import EXIT_CODES, End, TaskStatus
-from bydawn.dialects.codex_loop.config import NAME
+from bydawn.dialects.codex_loop.config import CONFIG, NAME
 from bydawn.dialects.codex_loop.texts import spoken
 from bydawn.process.guardian import Tether
 
@@ -60,7 +60,8 @@ def init(tether: Tether | None, root: Path, prompt: str, model: str | None, forc
     line("  Codex reads the project and proposes a plan; it cannot change anything.", err=True)
     proposal = beginning.ask(root, prompt, model, tether, _told)
     _show(proposal, kept.hooks.post_init)
-    agreed = sys.stdin.isatty() and click.confirm("  May these commands run here after each iteration?")
+    # Without a terminal, who typed `init` has asked for these commands; on one, they can still say no.
+    agreed = not sys.stdin.isatty() or click.confirm("  May these commands run here after each iteration?")
     begun = beginning.write(root, kept, proposal, prompt, model, force=force, agreed=agreed)
     for name, fate in begun.files.items():
         line(f"  {fate:<9} {name}")
@@ -245,6 +246,6 @@ install_skill = skill_command(NAME, "Build a parser for our logs, overnight.", "
 COMMANDS = _Commands(
     name=NAME,
     help=_HELP,
-    commands=[init, run, status, skip, doctor, logs, daemon, service, *REPORTS, install_skill],
+    commands=[init, run, status, skip, doctor, trust_command(CONFIG), logs, daemon, service, *REPORTS, install_skill],
     context_settings=HELP,
 )

@@ -12,11 +12,12 @@ import click
 from bydawn import __version__
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
+from bydawn.cli.dialects import trust_command
 from bydawn.cli.dialects.rloop_completion import completion, session_names
 from bydawn.cli.dialects.rloop_config import config
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, visible
-from bydawn.dialects.rloop.config import BACKENDS, KEYS, MOST_ITERATIONS, NAME, Config
+from bydawn.dialects.rloop.config import BACKENDS, KEYS, MOST_ITERATIONS, NAME, PROJECT, Config
 from bydawn.process.guardian import Tether
 from bydawn.system.user_folders import tilde
 
@@ -290,6 +291,7 @@ COMMANDS:
   logs <name>         View logs for a loop (--follow)
   resume [name]       Resume crashed loops (--stopped: also stopped ones)
   config              Manage configuration (list, get KEY, set KEY VALUE)
+  trust               Review and trust what a project's .rloop.yaml runs (--once HASH)
   backends            Show which agents are here
   server              Start status API server
   completion          Print completions for bash or zsh
@@ -331,6 +333,19 @@ class _Commands(Group):
 
 COMMANDS = _Commands(
     name=NAME,
-    commands=[start, stop, status, logs, resume, config, backends, server, completion, version, help_],
+    commands=[
+        start,
+        stop,
+        status,
+        logs,
+        resume,
+        config,
+        backends,
+        server,
+        completion,
+        trust_command(PROJECT),
+        version,
+        help_,
+    ],
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -23,7 +23,12 @@ EVENTS = {"pre_round": "pre_iteration", "post_round": "post_iteration", "on_comp
 _SPOKEN = {f"hook {ours} ": f"hook {its_own} " for ours, its_own in EVENTS.items()}
 _SPOKEN |= {"the round's time limit": "the iteration's time limit", " (see --box-write)": ""}
 _SPOKEN |= {" rounds in a row, ": " iterations in a row, ", "; in round ": "; in iteration "}
-_COMMANDS = {"resume|run": "run", "status|show|why|tasks list": "status --summary", "logs": "logs tail"}
+_COMMANDS = {
+    "resume|run": "run",
+    "status|show|why|tasks list": "status --summary",
+    "logs": "logs tail",
+    "trust": "trust",
+}
 # Their reasons count rounds, and quote no one.
 _COUNTING = (
     Rule.ROUNDS,

@@ -95,6 +95,7 @@ def start(
         remarks=config.remarks,
         config=PROJECT if theirs else "",
         origins=theirs,
+        raised=("rounds",) if config.raised else (),
         overridden=overridden(config) | ({} if mine is None else named),
         template_file=prompt or "",
     )

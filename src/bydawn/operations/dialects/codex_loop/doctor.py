@@ -179,7 +179,7 @@ def _login(at: _Project) -> Rows:
 
 def _trust(at: _Project) -> Rows:
     if at.config and not own_config.is_trusted(DIALECT, at.root):
-        hint = f"`bydawn trust {CONFIG}` shows them, and asks"
+        hint = "`codex-loop trust` shows them, and asks"
         yield "warnings", f"the commands in {CONFIG} do not run before you have agreed to them: {hint}"
 
 

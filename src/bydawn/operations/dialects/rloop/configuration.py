@@ -11,7 +11,8 @@ from bydawn.core.keys import Key, checked
 from bydawn.core.notices import place_of
 from bydawn.core.redact import HIDDEN, looks_secret, rewritten
 from bydawn.core.text import fit, near, visible
-from bydawn.dialects.rloop.config import DEFAULT_FILE, KEYS, NAME, PROJECT, USER, Config
+from bydawn.dialects.rloop import DIALECT
+from bydawn.dialects.rloop.config import DEFAULT_FILE, KEYS, MOVES, NAME, PROJECT, USER, Config
 from bydawn.dialects.rloop.config import read as read_config
 from bydawn.operations.dialects import config as own_config
 from bydawn.operations.preconditions import refuse_inside_a_round
@@ -20,18 +21,15 @@ from bydawn.settings import files, yaml
 from bydawn.system.writing import make_private
 
 _OURS = "RLOOP_"
-_FOLDER, _TASKS = "RLOOP_CONFIG_DIR", "defaults.task_file"
+_FOLDER, _TASKS = MOVES, "defaults.task_file"
 _OTHERS = (_FOLDER, "RLOOP_HOME", "RLOOP_BIN", "RLOOP_SOURCE", "RLOOP_YES")  # the last four are of install.sh
 
 
 def config_folder() -> Path:
     """Of this user; it need not exist."""
-    given, home = os.environ.get(_FOLDER), os.environ.get("HOME")
-    hint = f"export {_FOLDER}=/path/to/a/folder"
-    if not given and not home:
+    folder, hint = own_config.user_folder(DIALECT), f"export {_FOLDER}=/path/to/a/folder"
+    if folder is None:
         raise UserError("there is no folder for rloop's files", cause=f"HOME and {_FOLDER} are unset", hint=hint)
-    # The real path: nothing is written through a link, and here a person may have made one.
-    folder = Path(given or f"{home}/.config/rloop").resolve()
     there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
     if not there.is_dir():
         raise UserError(f"{folder} cannot have rloop's files", cause=f"{there} is not a folder", hint=hint)
