@@ -187,7 +187,7 @@ class _Screen(LogScreen):
             self._begun = None
         checks = fact if isinstance(fact, ChecksEnded) else None
         if self._ended and not isinstance(fact, CommitEnded):
-            self._line(iteration_line(self._ended, checks, state))
+            self._line(iteration_line(self._ended, checks, state if checks else self._before))
             self._ended = None
         if isinstance(fact, RoundStarted):
             self._doing, self._commands = "starting", [""]
@@ -196,6 +196,8 @@ class _Screen(LogScreen):
             self._ended = fact
         if isinstance(fact, TaskSettled) and fact.status is TaskStatus.ASIDE:
             self._remark(f"▷ {plain(fact.task)} is blocked: {shorten(plain(fact.reason), 300)}")
+        if checks:
+            self._say_what_runs_outside(checks, loop, state)
         if isinstance(fact, RoundStarted | RoundEnded | ChecksEnded | TaskSettled):
             self._before = state
         else:
@@ -207,7 +209,9 @@ class _Screen(LogScreen):
         super()._remark(spoken(text))
 
     def evidence(self, standing: "Standing") -> list[str]:
-        others = [row for row in super().evidence(standing) if not row.startswith("set aside: ")]
+        from bydawn.dialects.codex_loop.texts import spoken
+
+        others = [spoken(row) for row in super().evidence(standing) if not row.startswith("set aside: ")]
         return [*others, *(f"blocked: {id_}" for id_ in standing.state.settled.aside)]
 
     def summary(self, standing: "Standing", stopped: LoopStopped) -> str:

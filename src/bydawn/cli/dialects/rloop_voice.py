@@ -45,13 +45,14 @@ class RloopVoice(DialectVoice):
         }
         if kept["webhook"]:
             rows["Notice"] = kept["webhook"]
-        if loop.id != name:
-            rows["Loop"] = f"{loop.id}, as bydawn's own commands call it"
-        watch = f"tmux attach -t {kept['tmux']}" if kept["tmux"] else f"bydawn attach {planned.reference}"
         steps = [
             Next(f"{NAME} status", "the status of all sessions"),
             Next(f"{NAME} logs {name} --follow", "what the agent says"),
-            Next(watch, "watch it live; it goes on without you"),
+            *(
+                [Next(f"tmux attach -t {kept['tmux']}", "watch it live; it goes on without you")]
+                if kept["tmux"]
+                else []
+            ),
             Next(f"{NAME} stop {name}", "end it"),
             Next(f"{NAME} resume {name}", "go on after a stop, a crash or a reboot"),
         ]

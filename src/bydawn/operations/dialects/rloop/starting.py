@@ -72,8 +72,7 @@ def _replacing(start: Start, earlier: Session) -> Start:
     where = f"{earlier.status}, iteration {earlier.count('iteration')}, in {earlier.folder}"
     said = f"this session takes the place of an earlier {earlier.name} ({where})"
     if earlier.status != COMPLETE:
-        said += f"; `{NAME} resume {earlier.name}` would have gone on with it, and still can: "
-        said += f"`bydawn resume {earlier.standing.reference} -d`"
+        said += f"; `{NAME} resume {earlier.name}` would have gone on with it"
     return replace(start, remarks=(*start.remarks, said))
 
 
