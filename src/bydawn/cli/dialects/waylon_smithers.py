@@ -1,7 +1,6 @@
 """The command line of waylon-smithers, and what it prints."""
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -242,12 +241,13 @@ def _refuse_to_resume(standing: Standing, cap: int | None) -> None:
 @command(name="status")
 @_which
 @_cd
+@option("--human", is_flag=True, help="Words for a person instead.")
 @_as_json
-def status(name: str | None, workspace: Path, as_json: bool) -> int:
-    """How a loop stands: as its state file says it, in words on a terminal"""
+def status(name: str | None, workspace: Path, human: bool, as_json: bool) -> int:
+    """How a loop stands, as its state file says it: JSON"""
     standing = find(name, workspace)
     state = state_of(standing)
-    _emit(state) if as_json or not sys.stdout.isatty() else _show(state, standing, workspace)
+    _show(state, standing, workspace) if human and not as_json else _emit(state)
     return 0
 
 
