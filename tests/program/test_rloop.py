@@ -475,6 +475,18 @@ def test_names_are_those_of_the_folders_and_unique(rloop: Rloop) -> None:
     wait_for(rloop.nothing_is_alive)
 
 
+def test_a_blocked_session_goes_on_with_an_answer(rloop: Rloop) -> None:
+    """The command that its end names; nothing of another program is needed."""
+    rloop.plays(*[{"reply": "I had a look."}] * 5, TASK)
+    rloop.project("app1")
+    blocked = rloop.runs(rloop.projects / "app1")
+    assert (blocked.code, 'rloop resume app1 --note "…"' in blocked.err, "bydawn" in blocked.err) == (3, True, False)
+    assert "which one?" in rloop("resume", "--note", "x").err
+    assert rloop("resume", "app1", "--note", "round half up").code == 0
+    wait_for(lambda: rloop.session()["status"] == "complete")
+    assert "round half up" in rloop.calls()[-1]["prompt"]
+
+
 def test_a_folder_named_like_an_option_gives_a_name_that_is_none(rloop: Rloop) -> None:
     rloop.project("-dash-")
     assert rloop("start", "./-dash-", "--no-tmux", cwd=rloop.projects).code == 0

@@ -82,19 +82,25 @@ def once(tether: Tether | None, root: Path, force: bool) -> int:
 @command()
 @_repo
 @option("--once", is_flag=True, help="Run Codex exactly once.")
+@option("--accept", is_flag=True, help="Keep changed protected files or a changed list as they are.")
+@option("--note", metavar="TEXT", help="What to do differently; it goes into the next prompt.")
 @click.pass_obj
-def resume(tether: Tether | None, root: Path, once: bool) -> int:
+def resume(tether: Tether | None, root: Path, once: bool, accept: bool, note: str | None) -> int:
     """Go on after an error, a kill or a pause"""
     from bydawn.operations.dialects.codex_autorunner.running import refuse_beside_another
 
     refuse_beside_another(root)
-    if repository.newest(root) is None:
-        cause = "no run of bydawn's is on record here; the log may have those of another program"
+    if (standing := repository.newest(root)) is None:
+        cause = "no run is on record here; the log may have those of another program"
         raise UserError("there is nothing to go on with", cause=cause, hint=f"begin: `{NAME} run`")
-    return _run(root, tether, once=once)
+    if note:
+        from bydawn.operations import steer
+
+        steer.tell(standing, note)
+    return _run(root, tether, once=once, accept=accept)
 
 
-def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool = False) -> int:
+def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool = False, accept: bool = False) -> int:
     from bydawn.cli.dialects import running
     from bydawn.dialects.codex_autorunner import DIALECT
     from bydawn.operations.dialects import begin
@@ -114,7 +120,7 @@ def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool =
     screen = _Screen(root, 1 if once else config.stop_after_runs, config.max_wallclock_seconds)
     try:
         if standing := operation.goes_on(root, asked):
-            return running.resume(DIALECT, begin.plan_resume(standing), tether, run=screen.run)
+            return running.resume(DIALECT, begin.plan_resume(standing, accept=accept), tether, run=screen.run)
         return running.start(DIALECT, asked.start, root, tether, run=screen.run)
     except UserError as error:
         if error.exit_code == EXIT_OCCUPIED:

@@ -97,13 +97,19 @@ def start(
 @click.argument("name", metavar="[name]", required=False, shell_complete=session_names)
 @option("--stopped", is_flag=True, help="Also those that a person stopped")
 @option("--max-iterations", metavar="N", type=click.IntRange(1, MOST_ITERATIONS), help="A new cap")
-def resume(name: str | None, stopped: bool, max_iterations: int | None) -> int:
+@option("--accept", is_flag=True, help="Keep changed protected files or a changed task file as they are")
+@option("--note", metavar="TEXT", help="What to do differently; it goes into the next prompt")
+def resume(name: str | None, stopped: bool, max_iterations: int | None, accept: bool, note: str | None) -> int:
     """Resume crashed/stopped loops"""
     from bydawn.cli.dialects.rloop_voice import RloopVoice
     from bydawn.cli.many import resume_these
     from bydawn.operations.dialects.rloop import starting
 
-    taken = starting.to_resume(name, _say, stopped=stopped, rounds=max_iterations)
+    if name is None and (accept or note):
+        raise UserError("which one?", cause="--accept and --note are for one session", hint=f"{NAME} resume app1 …")
+    if name and note:
+        starting.tell(name, note)
+    taken = starting.to_resume(name, _say, stopped=stopped, rounds=max_iterations, accept=accept)
     if not taken:
         click.echo("  Nothing to resume: no session is unfinished.")
     return resume_these(taken, RloopVoice())

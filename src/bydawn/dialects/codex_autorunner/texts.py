@@ -123,14 +123,13 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     if stopped.end in FINISHED:
         return [look, changes]
     if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE):
-        accept = Next(f"bydawn resume {loop.id} --accept{others}", "or keep it so")
+        accept = Next(f"codex-autorunner resume --accept{ours}", "or keep it so")
         put_back = Next(go_on, "when you have put it back")
         return [changes, put_back, *([accept] if stopped.can_be_accepted else [])]
     if stopped.decided.rule == Rule.OBSTRUCTED:
         return [look, changes, Next(go_on, "when you have looked at that and put it right")]
     if stopped.end is End.BLOCKED:
-        tell = Next(f'bydawn tell {loop.id} "…"{others}', "say what to do differently")
-        return [look, tell, Next(go_on, "then go on")]
+        return [look, Next(f'codex-autorunner resume --note "…"{ours}', "say what to do differently, and go on")]
     if stopped.end is End.FAILED:
         is_config = Outcome.CONFIG in stopped.evidence
         wrong = [Next("", "put codex.binary and codex.args right in .codex-autorunner/config.yml")] if is_config else []

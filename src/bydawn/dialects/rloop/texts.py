@@ -3,12 +3,11 @@
 import re
 import shlex
 
-from bydawn.core import breakers
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
-from bydawn.core.values import FINISHED, End, Next, Now
+from bydawn.core.values import FINISHED, End, Next
 from bydawn.dialects.rloop.config import LOG, NAME
 
 # The document's own template says "mark it `- [ ]`": its loop had counted and changed its own text.
@@ -77,18 +76,16 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     if stopped.decided.rule == Rule.ROUNDS:
         return [look, Next(f"{go_on} --max-iterations {2 * max(state.rounds, 1)}", "go on with a higher cap")]
     if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE):
-        accept = Next(f"bydawn resume {loop.id}{there} --accept -d", "or keep it so")
+        accept = Next(f"{go_on} --accept", "or keep it so")
         put_back = Next(go_on, "when you have put it back")
         return [*changes, put_back, *([accept] if stopped.can_be_accepted else [])]
     if stopped.decided.rule == Rule.OBSTRUCTED:
         return [look, *changes, Next(go_on, "when you have put that right")]
     if stopped.end is End.BLOCKED:
-        tell = Next(f'bydawn tell {loop.id}{there} "…"', "say what to do differently")
-        return [look, tell, Next(go_on, "then go on")]
+        return [look, Next(f'{go_on} --note "…"', "say what to do differently, and go on")]
     if stopped.end is End.FAILED:
         return [look, Next(f"{NAME} backends", "which agents can work here"), Next(go_on, "then go on")]
     if stopped.end is End.LIMIT:
-        used = breakers.all_used_up(loop, state, Now(stopped.decided.at, state.elapsed))
-        flags = " ".join(breakers.raised(each, state) for each in used)
-        return [look, Next(f"bydawn resume {loop.id}{there} {flags} -d".replace("  ", " "), "go on beyond that limit")]
+        again = f"{NAME} start {shlex.quote(loop.workspace)} --name {name}"
+        return [look, Next(again, "begin again, after you have raised that limit where you set it; ticked boxes stay")]
     return [look, *changes, Next(go_on, "go on")]

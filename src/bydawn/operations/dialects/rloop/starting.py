@@ -107,13 +107,20 @@ def keep_template(workspace: Path, template: Path) -> None:
 # -- resume ------------------------------------------------------------------------------------------------------------
 
 
-def to_resume(name: str | None, say: Callable[[str], None], *, stopped: bool, rounds: int | None) -> dict[str, Taken]:
+def tell(name: str, note: str) -> None:
+    """Put a note into the next prompt of a session."""
+    steer.tell(sessions.find(name, lambda _: None).standing, note)
+
+
+def to_resume(
+    name: str | None, say: Callable[[str], None], *, stopped: bool, rounds: int | None, accept: bool = False
+) -> dict[str, Taken]:
     """What becomes of one session, or of all that are unfinished."""
     refuse_inside_a_round()
     if name is not None:
         found = sessions.find(name, say)
         _refuse_to_resume(found, rounds)
-        return {name: _taken(found, rounds)}
+        return {name: _taken(found, rounds, accept=accept)}
     listed = [each for each in sessions.table(say) if each.status != COMPLETE]
     return {each.name: _one_of_many(each, rounds, stopped=stopped) for each in listed}
 
@@ -127,13 +134,13 @@ def _one_of_many(found: Session, rounds: int | None, *, stopped: bool) -> Taken:
     return Taken(standing=found.standing, skipped=told or f"it is {found.status}")
 
 
-def _taken(found: Session, rounds: int | None) -> Taken:
+def _taken(found: Session, rounds: int | None, *, accept: bool = False) -> Taken:
     standing = found.standing
     if found.is_alive:
         return Taken(standing=standing, skipped="it is running")
     limits = [NewLimit("rounds", lambda _: rounds)] if rounds else []
     try:
-        return Taken(standing=standing, plan=resume.plan(standing, settings.secrets(), limits=limits))
+        return Taken(standing=standing, plan=resume.plan(standing, settings.secrets(), limits=limits, accept=accept))
     except UserError as refused:
         hint = refused.hint.replace(f"bydawn resume {standing.reference}", f"{NAME} resume {found.name}")
         again = UserError(refused.what, cause=refused.cause, hint=hint, exit_code=refused.exit_code)
