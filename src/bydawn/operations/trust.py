@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn import dialects
 from bydawn.core.errors import UserError
 from bydawn.core.text import visible
 from bydawn.operations.preconditions import refuse_inside_a_round, user
@@ -138,6 +137,8 @@ def _powers(settings: Settings, config: str) -> Powers:
 
 
 def _question(powers: Powers, folder: Path, trusts: Trusts, config: str) -> Question:
+    from bydawn.dialects import TABLE  # only needed where someone is asked
+
     earlier = trusts.given(folder / config) or trusts.moved(folder, config)
     copied = None if earlier else trusts.of_copy(folder, config, _origin(folder))
     earlier = earlier or copied
@@ -152,7 +153,7 @@ def _question(powers: Powers, folder: Path, trusts: Trusts, config: str) -> Ques
         config=config,
         before=earlier.shown if earlier and (copied or earlier.digest != powers.digest) else None,
         copy_of=copied.root if copied else "",
-        tool=next((name for name, row in dialects.TABLE.items() if config and row.config == config), "bydawn"),
+        tool=next((name for name, row in TABLE.items() if config and row.config == config), "bydawn"),
     )
 
 
