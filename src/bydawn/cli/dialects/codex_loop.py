@@ -60,8 +60,8 @@ def init(tether: Tether | None, root: Path, prompt: str, model: str | None, forc
     line("  Codex reads the project and proposes a plan; it cannot change anything.", err=True)
     proposal = beginning.ask(root, prompt, model, tether, _told)
     _show(proposal, kept.hooks.post_init)
-    # Without a terminal, who typed `init` has asked for these commands; on one, they can still say no.
-    agreed = not sys.stdin.isatty() or click.confirm("  May these commands run here after each iteration?")
+    # What an agent proposed is what a person wrote only once a person has seen it.
+    agreed = sys.stdin.isatty() and click.confirm("  May these commands run here after each iteration?")
     begun = beginning.write(root, kept, proposal, prompt, model, force=force, agreed=agreed)
     for name, fate in begun.files.items():
         line(f"  {fate:<9} {name}")
