@@ -152,6 +152,16 @@ def test_a_changed_state_is_only_shown_and_written_again_when_asked(stage: Stage
     assert not any("state.json" in row for row in doctor.examine(stage.root).warnings)
 
 
+def test_a_damaged_record_is_an_error_and_an_intact_one_is_said(stage: Stage) -> None:
+    prepared(stage)
+    assert any(row.endswith("records are intact") for row in doctor.examine(stage.root).checked)
+    standing = project.standing_of(stage.root)
+    assert standing
+    text = standing.folder.ledger.read_bytes()
+    standing.folder.ledger.write_bytes(text.replace(b'"type":', b'"typo":', 1))
+    assert any("is damaged at line 1" in row for row in doctor.examine(stage.root).errors)
+
+
 def test_files_that_another_program_left_are_removed_when_asked_and_those_of_others_stay(stage: Stage) -> None:
     stage.write(".codex-loop/run.lock", '{"pid": 4194303}')
     stage.write(".codex-loop/registry.json", "{}")

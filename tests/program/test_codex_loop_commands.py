@@ -119,7 +119,7 @@ def plain(text: str, project: CodexLoop) -> str:
         (r"\b[0-9a-f]{12,16}\b", "UID"),
         (r"\b\d+(?:\.\d+)? (?:ms|s|B|kB|GB)\b", "SOME"),
         (r"(?m)(?<=^codex-loop )\d+\.\d+\.\d+[\w.+]*", "VERSION"),
-        (r'(?<="seq": )\d+', "N"),
+        (r'(?<="seq": )\d+|(?<=all )\d+(?= records)', "N"),
     ):
         text = re.sub(pattern, word, text)
     return text

@@ -55,7 +55,7 @@ def examine(registry: Registry, loops: list[Standing], folder: Path) -> Iterator
     yield from _settings(folder)
     yield from _agents(folder)
     for standing in with_leftovers(loops):
-        yield _ledger(standing)
+        yield of_loop(standing)
 
 
 def _python() -> Finding:
@@ -167,8 +167,8 @@ def _filesystem(path: Path) -> str:
     return max(fitting, default=(0, ""))[1]
 
 
-def _ledger(standing: Standing) -> Finding:
-    """Is every line intact, and does the snapshot agree with the ledger?"""
+def of_loop(standing: Standing) -> Finding:
+    """Is every line of its ledger intact, does the snapshot agree with it, and does nothing hang or live on?"""
     name = f"loop {standing.loop.id}"
     if standing.trouble:
         return _bad(name, standing.trouble)

@@ -188,9 +188,9 @@ _task = option("--task-id", metavar="ID", help="Of this task.  [default: of the 
 @_task
 def tail(root: Path, lines: int, task_id: str | None) -> int:
     """The last lines of Codex's events"""
-    from bydawn.operations.dialects.codex_loop.logs import tail as last
+    from bydawn.operations.dialects.codex_loop import reports
 
-    for each in last(root, lines, task_id):
+    for each in reports.tail(root, lines, task_id):
         click.echo(each)
     return 0
 

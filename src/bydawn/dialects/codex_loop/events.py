@@ -128,20 +128,13 @@ def checked_type(given: str | None) -> str | None:
 def row_of(entry: Entry) -> Row:
     kind = entry.event_type
     more = {ITERATION: entry.agent_status, codes.BLOCKED: entry.blocker_code}.get(kind, entry.restart_reason)
-    return Row(
-        timestamp=entry.timestamp or "",
-        label=f"{kind}:{more}" if more else kind,
-        event_type=kind,
-        source="history",
-        iteration=entry.iteration,
-        task_id=entry.task_id,
-        summary=entry.summary or entry.blocker_reason or entry.error or "",
-        agent_status=entry.agent_status,
-        verification_passed=entry.verification_passed,
-        blocker_code=entry.blocker_code,
-        restart_reason=entry.restart_reason,
-        restart_count=entry.restart_count,
-    )
+    said = {
+        "timestamp": entry.timestamp or "",
+        "label": f"{kind}:{more}" if more else kind,
+        "source": "history",
+        "summary": entry.summary or entry.blocker_reason or entry.error or "",
+    }
+    return msgspec.convert(msgspec.structs.asdict(entry) | said, Row)  # the rest of an entry is left out
 
 
 def row_of_hook(ended: HookEnded, at: datetime, task: str | None) -> Row:

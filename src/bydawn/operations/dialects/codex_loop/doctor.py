@@ -11,9 +11,8 @@ import msgspec
 from bydawn.core import task_folder
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Sandbox
-from bydawn.core.rules import Rule
 from bydawn.dialects import follower
-from bydawn.dialects.codex_loop import DIALECT, config, document
+from bydawn.dialects.codex_loop import DIALECT, config, document, texts
 from bydawn.dialects.codex_loop.config import (
     CODEX,
     CONFIG,
@@ -28,6 +27,7 @@ from bydawn.dialects.codex_loop.config import (
     Execution,
 )
 from bydawn.dialects.written import Written
+from bydawn.operations import doctor as native
 from bydawn.operations import first_files
 from bydawn.operations.agents import look
 from bydawn.operations.amounts import plural
@@ -35,6 +35,7 @@ from bydawn.operations.checked_loop import checked_agent
 from bydawn.operations.dialects import config as own_config
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_loop import others, project, standing
+from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.settings import yaml
 from bydawn.store import watches
@@ -84,7 +85,7 @@ def examine(root: Path, *, repair: bool = False) -> Findings:
     if repair:
         refuse_inside_a_round()
     return _found(
-        root, (_branch, *_NEEDED, _login, _trust, _worktree, _state, _watchdog, _others, _ignored, _disk), repair=repair
+        root, (_branch, *_NEEDED, _login, _trust, _worktree, _state, _record, _others, _ignored, _disk), repair=repair
     )
 
 
@@ -215,14 +216,16 @@ def _state(at: _Project) -> Rows:
     yield "fixed", f"{STATE} is written again; the changed one is kept beside it"
 
 
-def _watchdog(at: _Project) -> Rows:
-    """Who keeps it running, and did it die too often?"""
-    loop, watch = project.standing_of(at.root), watches.of(loops.registry_of(), at.root)
-    if watch:
+def _record(at: _Project) -> Rows:
+    """Who keeps it running, and what bydawn's own doctor says of its loop."""
+    if watch := watches.of(loops.registry_of(), at.root):
         yield "checked", f"a {watch.kind} (process {watch.pid}) keeps it running"
-    stopped = loop.state.stopped if loop else None
-    if stopped and stopped.decided.rule == Rule.RESTARTS:
-        yield "warnings", f"{stopped.reason}, so it is not started again: `{config.NAME} logs tail`, then `run`"
+    if loop := project.standing_of(at.root):
+        (loop,) = with_leftovers([loop])
+        found = native.of_loop(loop)
+        section = "checked" if found.ok else "errors" if loop.trouble else "warnings"
+        said = found.detail.removeprefix(f"{loop.status}; ") + (f" → {found.hint}" if found.hint else "")
+        yield section, texts.spoken(said)
 
 
 def _others(at: _Project) -> Rows:

@@ -1,4 +1,4 @@
-"""What an operator asks about a project: `events`, `snapshots`, `sessions`, `health`."""
+"""What an operator asks about a project: `events`, `snapshots`, `sessions`, `logs tail`, `health`."""
 
 import os
 from collections.abc import Iterator
@@ -10,22 +10,24 @@ import msgspec
 from bydawn.core.errors import UserError
 from bydawn.core.facts import HookEnded, Record, RoundStarted
 from bydawn.core.history import EVENTS_KEPT
+from bydawn.core.layout import STDERR, STDOUT
 from bydawn.core.text import duration
 from bydawn.dialects.codex_loop import codes, texts
 from bydawn.dialects.codex_loop import events as rows_of
 from bydawn.dialects.codex_loop.config import NAME
 from bydawn.dialects.codex_loop.config import Events as Usual
-from bydawn.dialects.codex_loop.document import current_task
+from bydawn.dialects.codex_loop.document import Sessions, current_task, every_task, latest_task, sessions_of
 from bydawn.dialects.codex_loop.events import Row, Wanted
 from bydawn.dialects.codex_loop.history import Entry
-from bydawn.dialects.codex_loop.sessions import Sessions, every_task, latest_task, sessions_of
 from bydawn.operations import health as native
+from bydawn.operations import outputs
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_loop import project, standing
 from bydawn.operations.dialects.codex_loop.standing import Looked
 from bydawn.operations.health import Finding, Level
+from bydawn.operations.settings import secrets
 from bydawn.store import heartbeat, watches
-from bydawn.store.ledger import backwards
+from bydawn.store.ledger import backwards, records
 from bydawn.store.registry import Standing
 from bydawn.system.writing import replace_text
 
@@ -143,6 +145,35 @@ def sessions(root: Path, task: str | None, *, latest: bool) -> Sessions:
     if latest and (task := latest_task(looked.document)) is None:
         raise UserError("no task has a session yet", cause="no iteration has run", hint=f"`{NAME} run` begins")
     return looked.for_others(sessions_of(looked.document, task))
+
+
+# -- logs --------------------------------------------------------------------------------------------------------------
+
+
+def tail(root: Path, lines: int, task: str | None = None) -> list[str]:
+    """The last lines of the newest iteration, or of the newest one of a task; or one that says why there are none."""
+    loop = project.standing_of(root)
+    number = _newest(root, loop if loop and loop.trouble is None else None, task)
+    if loop is None or not number:
+        return ["No iteration has run yet." if task is None else f"No iteration has worked on {task} yet."]
+    if outputs.is_removed(loop, number):
+        return [f"The output of iteration {number} was {outputs.REMOVED}."]
+    hidden = secrets().knowing(loop.folder.secret_texts())
+    files = (loop.folder.round_file(number, name) for name in (STDOUT, STDERR))  # who fails says why on stderr
+    found = next(filter(None, (outputs.masked_lines(each, lines, hidden) for each in files)), [])
+    return found or [f"Iteration {number} has printed nothing{' yet' if loop.alive else ''}."]
+
+
+def _newest(root: Path, loop: Standing | None, task: str | None) -> int:
+    """The number of the newest iteration, 0 if there is none; refused for a task that is unknown."""
+    if task is None:
+        return loop.state.round if loop else 0
+    facts = (record.fact for record in (records(loop.folder) if loop else ()))
+    worked = {fact.task_id: fact.round for fact in facts if isinstance(fact, RoundStarted) and fact.task_id}
+    if task in worked:
+        return worked[task]
+    project.refuse_unknown_task(root, loop, task, worked)
+    return 0
 
 
 # -- health ------------------------------------------------------------------------------------------------------------
