@@ -55,7 +55,7 @@ def examine(registry: Registry, loops: list[Standing], folder: Path) -> Iterator
     yield from _settings(folder)
     yield from _agents(folder)
     for standing in with_leftovers(loops):
-        yield of_loop(standing)
+        yield _ledger(standing)
 
 
 def _python() -> Finding:
@@ -167,20 +167,23 @@ def _filesystem(path: Path) -> str:
     return max(fitting, default=(0, ""))[1]
 
 
-def of_loop(standing: Standing) -> Finding:
-    """Is every line of its ledger intact, does the snapshot agree with it, and does nothing hang or live on?"""
-    name = f"loop {standing.loop.id}"
-    if standing.trouble:
-        return _bad(name, standing.trouble)
+def _ledger(standing: Standing) -> Finding:
     try:
-        state = replay(records(standing.folder))
-    except (Damaged, Future) as error:
-        return _bad(name, error)
+        return of_loop(standing)
+    except UserError as error:
+        return _bad(f"loop {standing.loop.id}", error)
+
+
+def of_loop(standing: Standing) -> Finding:
+    """Does the snapshot agree with the ledger, and does nothing hang or live on? Raises what is damaged or gone."""
+    if standing.trouble:
+        raise standing.trouble
+    name, state = f"loop {standing.loop.id}", replay(records(standing.folder))
     if not standing.alive and state != standing.state:
         hint = "harmless: the next start rebuilds state.json"
         return Finding(name=name, ok=False, detail="state.json does not match the loop's history", hint=hint)
     if not standing.finished and (problem := gone(standing)):
-        return _bad(name, problem)
+        raise problem
     if hangs := hanging(standing):
         hint = f"end it: `bydawn stop {standing.reference}`, or wait if the machine was asleep"
         return Finding(name=name, ok=False, detail=f"{standing.status}; {hangs}", hint=hint)
