@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -112,23 +111,13 @@ def _start(root: Path, options: "Options") -> None:
     """Ask and refuse here, in front of a person; then let a process of its own watch."""
     from bydawn.cli import many  # noqa: F401 - it loads once what every run needs
     from bydawn.operations.dialects.codex_loop import running, watchdog
+    from bydawn.process.guardian import send_away
 
     watchdog.refuse_two(root, _DAEMON)
     _refuse_before(root, _DAEMON)
     log = watchdog.open_log(root, _DAEMON)
     begun = os.fstat(log).st_size
-    reading, writing = os.pipe()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    watcher = os.fork()
-    if watcher == 0:
-        code = 1
-        try:
-            os.close(reading)
-            code = _be_the_daemon(root, options, log, writing)
-        finally:
-            os._exit(code)
-    os.close(writing)
+    watcher, reading = send_away(partial(_be_the_daemon, root, options, log))
     if os.read(reading, 100).partition(b"\0")[0].decode() == _BEGUN:
         return
     with suppress(ProcessLookupError):
