@@ -27,14 +27,6 @@ def _count(flag: str, usual: int | None, about: str, least: int = 0) -> Callable
     return option(flag, metavar="N", type=click.IntRange(least), default=usual, help=f"{about}{default}")
 
 
-def _alone(**given: object) -> None:
-    """Of these options only one can be given."""
-    both = [f"--{name.replace('_', '-')}" for name, value in given.items() if value not in (None, False)]
-    if len(both) > 1:
-        cause = "each of them asks for something else"
-        raise UserError(f"{both[0]} and {both[1]} contradict each other", cause=cause, hint=f"drop {both[1]}")
-
-
 # -- events, sessions --------------------------------------------------------------------------------------------------
 
 
@@ -82,7 +74,9 @@ def sessions(root: Path, latest: bool, task_id: str | None, as_json: bool) -> in
     """Which Codex session each task has"""
     from bydawn.operations.dialects.codex_loop import reports
 
-    _alone(latest=latest, task_id=task_id)
+    if latest and task_id is not None:
+        cause = "each of them asks for something else"
+        raise UserError("--latest and --task-id contradict each other", cause=cause, hint="drop --task-id")
     return _give(reports.sessions(root, task_id, latest=latest), as_json=as_json)
 
 

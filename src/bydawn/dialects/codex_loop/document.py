@@ -247,14 +247,6 @@ def text_of(value: object) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
-def decoded(text: bytes) -> Document | None:
-    """A file of ours; None for anything else."""
-    try:
-        return msgspec.json.decode(text, type=Document)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
 def summary_rows(document: Document, state: LoopState | None = None) -> list[tuple[str, str]]:
     """What `status --summary` shows, by name; `state` knows what the document does not tell."""
     meta, ours, current = document.meta, document.bydawn, current_task(document)

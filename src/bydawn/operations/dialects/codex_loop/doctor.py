@@ -84,9 +84,7 @@ def examine(root: Path, *, repair: bool = False) -> Findings:
     """Look at everything; without `repair` nothing is changed."""
     if repair:
         refuse_inside_a_round()
-    return _found(
-        root, (_branch, *_NEEDED, _login, _trust, _worktree, _state, _record, _others, _ignored, _disk), repair=repair
-    )
+    return _found(root, (*_NEEDED, _login, _trust, _worktree, _state, _record, _others, _ignored, _disk), repair=repair)
 
 
 def _found(root: Path, looks: Sequence[Look], *, repair: bool) -> Findings:
@@ -113,6 +111,15 @@ def _repository(at: _Project) -> Rows:
         if at.execution.worktree.enabled:
             raise
         yield "warnings", f"{error.what}: nothing is committed, and changes are what Codex says they are"
+        return
+    git = Git(folder=at.root, seconds=60)
+    branch = (git.answer("symbolic-ref", "--quiet", "--short", "HEAD") or "").strip()
+    yield "checked", f"git repository: {f'on branch {branch}' if branch else 'no branch is checked out'}"
+    if not branch:
+        yield "warnings", "no branch is checked out (detached HEAD): check one out before you merge the work"
+    look = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
+    if at.execution.worktree.enabled and git.without_filters().answer(*look):
+        yield "warnings", "some changes are not committed: the worktree starts from the last commit, without them"
 
 
 def _configuration(at: _Project) -> Rows:
@@ -154,19 +161,6 @@ _NEEDED = (_repository, _configuration, _tasks, _program)
 
 
 # -- what a person should know -----------------------------------------------------------------------------------------
-
-
-def _branch(at: _Project) -> Rows:
-    git = Git(folder=at.root, seconds=60)
-    if git.answer("rev-parse", "--quiet", "--verify", "HEAD") is None:
-        return
-    branch = (git.answer("symbolic-ref", "--quiet", "--short", "HEAD") or "").strip()
-    yield "checked", f"git repository: {f'on branch {branch}' if branch else 'no branch is checked out'}"
-    if not branch:
-        yield "warnings", "no branch is checked out (detached HEAD): check one out before you merge the work"
-    look = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
-    if at.execution.worktree.enabled and git.without_filters().answer(*look):
-        yield "warnings", "some changes are not committed: the worktree starts from the last commit, without them"
 
 
 def _login(at: _Project) -> Rows:

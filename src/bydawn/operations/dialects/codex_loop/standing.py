@@ -10,15 +10,12 @@ from bydawn.core.history import History
 from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.text import plain
 from bydawn.dialects.codex_loop import document
-from bydawn.dialects.codex_loop.config import CONFIG, NAME, STATE
+from bydawn.dialects.codex_loop.config import CONFIG, NAME
 from bydawn.dialects.codex_loop.document import Document
-from bydawn.dialects.follower import digest_at
-from bydawn.dialects.written import Written
 from bydawn.operations import settings
 from bydawn.operations.dialects.codex_loop import project
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
-from bydawn.system.reading import read_inside
 
 T = TypeVar("T")
 
@@ -52,23 +49,5 @@ def look(root: Path) -> Looked:
         raise UserError("nothing has run here yet", cause=f"{root} has no loop of {NAME}", hint=hint)
     if standing.trouble:
         raise standing.trouble
-    found = _written(root, standing)
-    if found is None:
-        found = document.document_of(standing.loop, standing.state, History(records(standing.folder)))
+    found = document.document_of(standing.loop, standing.state, History(records(standing.folder)))
     return Looked(root=root, document=document.with_liveness(found, alive=standing.alive), standing=standing)
-
-
-def _written(root: Path, standing: Standing) -> Document | None:
-    """What the file says, if it is as we wrote it and nothing has happened since: a long history need not be read."""
-    if not Written(standing.folder.path).recognizes(STATE, digest_at(root, STATE)):
-        return None
-    found = document.decoded(_bytes(root))
-    is_new = found and (found.bydawn.uid, found.bydawn.seq) == (standing.loop.uid, standing.state.seq)
-    return found if is_new else None
-
-
-def _bytes(root: Path) -> bytes:
-    try:
-        return read_inside(root, STATE) or b""
-    except UserError:
-        return b""
