@@ -16,10 +16,7 @@ from bydawn.core.text import plain
 
 _FAILED = 1
 _FILE = click.Path(path_type=Path)
-_since = option("--since", metavar="TIME", help="From this time on, with its zone: 2026-01-06T12:00Z.")
-_until = option("--until", metavar="TIME", help="Up to this time.")
 _json = option("--json", "as_json", is_flag=True, help="As JSON.")
-_output = option("--output", metavar="FILE", type=_FILE, help="Write it to this file.")
 
 
 def _count(flag: str, usual: int | None, about: str, least: int = 0) -> Callable[[Any], Any]:
@@ -35,11 +32,11 @@ def _count(flag: str, usual: int | None, about: str, least: int = 0) -> Callable
 @_count("--limit", None, "The last so many.  [default: operator.events.default_limit, 20]", 1)
 @option("--task-id", metavar="ID", help="Of this task.")
 @option("--event-type", metavar="TYPE", help="A type (blocked) or a whole label (blocked:max_iterations).")
-@_since
-@_until
+@option("--since", metavar="TIME", help="From this time on, with its zone: 2026-01-06T12:00Z.")
+@option("--until", metavar="TIME", help="Up to this time.")
 @option("--summary", is_flag=True, help="Count them.")
 @_json
-@_output
+@option("--output", metavar="FILE", type=_FILE, help="Write it to this file.")
 def events(
     root: Path,
     limit: int | None,
@@ -60,7 +57,8 @@ def events(
         limit, remark = reports.default_limit(root)
     kind, span = rows.checked_type(event_type), rows.period(since, until)
     found = reports.events(root, rows.Wanted(limit=limit, task_id=task_id, event_type=kind, period=span))
-    _remark(remark, found.remark)
+    for text in filter(None, (remark, found.remark)):
+        line(f"  ! {plain(text)}", err=True)
     shown = rows.summary_of(found.rows) if summary else found.rows
     return _give(shown, as_json=as_json, output=output, nothing="No events.")
 
@@ -175,11 +173,6 @@ def cleanup(
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------------
-
-
-def _remark(*texts: str) -> None:
-    for text in filter(None, texts):
-        line(f"  ! {plain(text)}", err=True)
 
 
 def _give(
