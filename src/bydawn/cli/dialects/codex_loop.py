@@ -138,9 +138,9 @@ def run(tether: Tether | None, /, root: Path, done: str, heartbeat_path: Path | 
 def status(root: Path, summary: bool) -> int:
     """How it stands, as JSON"""
     from bydawn.dialects.codex_loop import document
-    from bydawn.operations.dialects.codex_loop import standing
+    from bydawn.operations.dialects.codex_loop import project
 
-    found = standing.look(root)
+    found = project.look(root)
     if not summary:
         click.echo(document.text_of(found.document), nl=False)
         return 0
@@ -170,9 +170,9 @@ def doctor(root: Path, repair: bool) -> int:
 def skip(root: Path, task: str) -> int:
     """Leave a task out"""
     from bydawn.operations import tasks
-    from bydawn.operations.dialects.codex_loop import standing
+    from bydawn.operations.dialects.codex_loop import project
 
-    for each in tasks.settle(standing.look(root).standing, [task], TaskStatus.SKIPPED):
+    for each in tasks.settle(project.look(root).standing, [task], TaskStatus.SKIPPED):
         waits = "".join(f"; {plain(other.id)} waits for it" for other in each.stranded)
         line(f"{plain(each.task.id)} is left out{waits}")
     return 0

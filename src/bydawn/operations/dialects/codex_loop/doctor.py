@@ -34,11 +34,12 @@ from bydawn.operations.amounts import plural
 from bydawn.operations.checked_loop import checked_agent
 from bydawn.operations.dialects import config as own_config
 from bydawn.operations.dialects import loops
-from bydawn.operations.dialects.codex_loop import others, project, standing
+from bydawn.operations.dialects.codex_loop import others, project
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.settings import yaml
 from bydawn.store import watches
+from bydawn.store.registry import Standing
 from bydawn.system.git import Git
 from bydawn.system.paths import open_parent, unlink_regular
 from bydawn.system.reading import read_folder
@@ -65,6 +66,7 @@ class _Project(msgspec.Struct, frozen=True):
     root: Path
     repair: bool
     config: Config | None  # if it is valid
+    loop: Standing | None
 
     @property
     def execution(self) -> Execution:
@@ -89,12 +91,12 @@ def examine(root: Path, *, repair: bool = False) -> Findings:
 
 def _found(root: Path, looks: Sequence[Look], *, repair: bool) -> Findings:
     rows: dict[str, list[str]] = {name: [] for name in Findings.__struct_fields__}
-    valid = None
+    valid, loop = None, project.standing_of(root)
     with suppress(UserError):  # which has a row of its own
         valid = project.config_of(root)
     for each in looks:
         try:
-            for section, sentence in each(_Project(root, repair, valid)):
+            for section, sentence in each(_Project(root, repair, valid, loop)):
                 rows[section].append(sentence)
         except UserError as error:
             rows["errors"].append(error.sentence)
@@ -142,8 +144,7 @@ def _tasks(at: _Project) -> Rows:
     files = read_folder(at.root, folder) or {}
     if odd := next((name for name in files if not name.isprintable()), ""):
         raise UserError(f"{folder}/ has {odd!r}", cause="its name cannot be shown in one line", hint="rename it")
-    loop = project.standing_of(at.root)
-    tasks = task_folder.read(files, loop.state.settled.done if loop else ())
+    tasks = task_folder.read(files, at.loop.state.settled.done if at.loop else ())
     if not tasks.items:
         hint = f"write {folder}/001-….md: what to do, and when it is done"
         raise UserError(f"{folder}/ has no tasks", cause="each Markdown file in it is one", hint=hint)
@@ -179,8 +180,7 @@ def _trust(at: _Project) -> Rows:
 
 
 def _worktree(at: _Project) -> Rows:
-    loop = project.standing_of(at.root)
-    if loop is None or (tree := loop.loop.worktree) is None:
+    if (loop := at.loop) is None or (tree := loop.loop.worktree) is None:
         return
     if Git(folder=at.root, seconds=20).answer("show-ref", "--verify", "--quiet", f"refs/heads/{tree.branch}") is None:
         if loop.state.round:
@@ -193,8 +193,7 @@ def _worktree(at: _Project) -> Rows:
 
 def _state(at: _Project) -> Rows:
     """The file is a view: what others wrote there has no effect, and is not replaced by itself."""
-    loop = project.standing_of(at.root)
-    if loop is None or loop.trouble or loop.alive:
+    if (loop := at.loop) is None or loop.trouble or loop.alive:
         return
     written = Written(loop.folder.path)
     if STATE not in written or written.recognizes(STATE, follower.digest_at(at.root, STATE)):
@@ -204,7 +203,7 @@ def _state(at: _Project) -> Rows:
         return
     if os.path.lexists(at.root / STATE):
         follower.keep(at.root, STATE)
-    text = document.text_of(standing.now(at.root))
+    text = document.text_of(project.look(at.root).document)
     written.note({STATE: first_files.digest(text.encode())})
     replace_text(at.root / STATE, text, 0o644)
     yield "fixed", f"{STATE} is written again; the changed one is kept beside it"
@@ -214,8 +213,7 @@ def _record(at: _Project) -> Rows:
     """Who keeps it running, and what bydawn's own doctor says of its loop."""
     if watch := watches.of(loops.registry_of(), at.root):
         yield "checked", f"a {watch.kind} (process {watch.pid}) keeps it running"
-    if loop := project.standing_of(at.root):
-        (loop,) = with_leftovers([loop])
+    for loop in with_leftovers([at.loop] if at.loop else []):
         found = native.of_loop(loop)
         said = found.detail.removeprefix(f"{loop.status}; ") + (f" → {found.hint}" if found.hint else "")
         yield "checked" if found.ok else "warnings", texts.spoken(said)
@@ -225,11 +223,10 @@ def _others(at: _Project) -> Rows:
     """Files of other programs, and of strict-agent-loop, in the same folder."""
     if os.path.lexists(at.root / FOLDER / "registry.json"):
         yield "checked", f"strict-agent-loop has files in {FOLDER}/, too; they are left alone"
-    loop = project.standing_of(at.root)
-    if (loop and loop.alive) or watches.of(loops.registry_of(), at.root):
+    if (at.loop and at.loop.alive) or watches.of(loops.registry_of(), at.root):
         return
     others.refuse_live(at.root)
-    if loop is None and at.config:
+    if at.loop is None and at.config:
         others.refuse_begun(at.root, at.config.tasks.source_dir)
     for path in (LOCK, DAEMON, SERVICE):
         if follower.digest_at(at.root, path) is None:

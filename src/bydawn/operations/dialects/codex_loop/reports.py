@@ -22,8 +22,8 @@ from bydawn.dialects.codex_loop.history import Entry
 from bydawn.operations import health as native
 from bydawn.operations import outputs
 from bydawn.operations.dialects import loops
-from bydawn.operations.dialects.codex_loop import project, standing
-from bydawn.operations.dialects.codex_loop.standing import Looked
+from bydawn.operations.dialects.codex_loop import project
+from bydawn.operations.dialects.codex_loop.project import Looked
 from bydawn.operations.health import Finding, Level
 from bydawn.operations.settings import secrets
 from bydawn.store import heartbeat, watches
@@ -53,7 +53,7 @@ def default_limit(root: Path) -> tuple[int, str]:
 
 
 def events(root: Path, wanted: Wanted) -> Timeline:
-    looked = standing.look(root)
+    looked = project.look(root)
     _refuse_unknown(looked, wanted.task_id)
     rows, kept, since = _recent(looked, wanted), looked.document.history, wanted.period.since
     is_cut = len(rows) < wanted.limit and len(kept) >= EVENTS_KEPT
@@ -64,14 +64,14 @@ def events(root: Path, wanted: Wanted) -> Timeline:
 
 def snapshots(root: Path, task: str | None, limit: int | None) -> tuple[Entry, ...]:
     """What each iteration left, oldest first: of all tasks or of one, the last so many."""
-    looked = standing.look(root)
+    looked = project.look(root)
     _refuse_unknown(looked, task)
     worked = [each for each in _worked(looked) if task in (None, each.task_id)]
     return looked.for_others(tuple(worked[-limit:] if limit else worked))
 
 
 def snapshot(root: Path, iteration: int) -> Entry:
-    looked = standing.look(root)
+    looked = project.look(root)
     worked = _worked(looked)
     if found := next((each for each in worked if each.iteration == iteration), None):
         return looked.for_others(found)
@@ -140,7 +140,7 @@ def write_report(path: Path, text: str) -> None:
 
 def sessions(root: Path, task: str | None, *, latest: bool) -> Sessions:
     """Of every task, of one, or of the one that was worked on last."""
-    looked = standing.look(root)
+    looked = project.look(root)
     _refuse_unknown(looked, task)
     if latest and (task := latest_task(looked.document)) is None:
         raise UserError("no task has a session yet", cause="no iteration has run", hint=f"`{NAME} run` begins")
@@ -219,7 +219,7 @@ def health(given: Path, events_limit: int) -> Health:
         problems.append(Finding(verdict=Level.ERROR, what=error.sentence))
     try:
         if project.standing_of(root):
-            looked = standing.look(root)
+            looked = project.look(root)
             problems += (Finding(verdict=Level.DEGRADED, what=each) for each in _troubles(looked, watchdog))
     except UserError as error:
         problems.append(Finding(verdict=Level.ERROR, what=error.sentence))
