@@ -87,7 +87,7 @@ def sessions(root: Path, latest: bool, task_id: str | None, as_json: bool) -> in
 @_count("--limit", None, "The newest so many.", 1)
 @_json
 def list_(root: Path, task_id: str | None, limit: int | None, as_json: bool) -> int:
-    """What each iteration left, oldest first"""
+    """What each iteration left, oldest first; `snapshots show N` has all about one"""
     from bydawn.dialects.codex_loop.events import snapshot_line
     from bydawn.operations.dialects.codex_loop import reports
 
