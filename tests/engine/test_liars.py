@@ -358,6 +358,18 @@ def test_one_step_of_three_goes_on_until_the_agent_gives_its_word() -> None:
     assert "- the session" in night.prompt(3)
 
 
+@pytest.mark.parametrize("heading", ["## Open", "**Open:**"])
+def test_a_promise_beside_what_is_open_ends_nothing_and_the_agent_is_told(heading: str) -> None:
+    says = f"The form is there.\n\n{heading}\n- the session\n\n{DONE}"
+    night = a_night(
+        UNITTEST, GREEN, iter([Play(says=says, writes={"a.py": "1"}), Play(says=DONE, writes={"b.py": "1"})])
+    )
+    stopped, _ = ended(night)
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 2)
+    assert "You wrote the promise beside what is still open" in night.prompt(2)
+    assert "- the session" in night.prompt(2)
+
+
 def test_one_step_of_three_is_not_all_of_it_because_a_round_installed_what_the_check_needs() -> None:
     missing = "app: not installed"
     needs = {**GREEN, "tests/test_app.py": f"import os\n\nassert os.path.exists('.dep'), '{missing}'\n{TESTS}"}

@@ -47,7 +47,7 @@ from bydawn.core.facts import (
     WaitStarted,
 )
 from bydawn.core.layout import LAST_MESSAGE, PROMPT, REPLY, STDERR, STDOUT, TIMES, tree_after, tree_before
-from bydawn.core.loop import COOKIE, Loop
+from bydawn.core.loop import COOKIE, ChangedTests, Loop
 from bydawn.core.outcome import POLICY, Ending, Exit, Outcome, believed
 from bydawn.core.ports import ChildLimits, Job, Snapshot
 from bydawn.core.progress import Findings
@@ -417,7 +417,7 @@ class Engine:
     def _promise(self, ended: Ended, said: claims.Claims, found: Findings) -> Promised:
         """Only the reply of a turn that went well is examined; raw output never is.
 
-        An agent that is blocked has not given the promise, whatever its last line says.
+        An agent that is blocked, or names what is open, has not given the promise, whatever its last line says.
         """
         wanted = prompt.promise_of(self.loop)
         if wanted is None or ended.outcome is not Outcome.OK:
@@ -432,7 +432,8 @@ class Engine:
         except promise.TooSlow as slow:
             self._effects.record(Obstructed(kind="promise", detail=str(slow)))
             return Promised.ABSENT
-        return Promised.MENTIONED if said.blocked and given is Promised.GIVEN else given
+        is_open = said.lists_open and self.loop.changed_tests is ChangedTests.HOLD  # elsewhere a document decides
+        return Promised.MENTIONED if (said.blocked or is_open) and given is Promised.GIVEN else given
 
     # -- what is around it -----------------------------------------------------------------------------------------
 
