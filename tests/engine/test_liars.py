@@ -346,6 +346,13 @@ def test_who_calls_nothing_done_leaves_it_unverified() -> None:
     assert (stopped.end, "nothing was changed, and the checks passed before" in said) == (End.UNVERIFIED, True)
 
 
+def test_who_only_mentions_the_promise_is_told_so() -> None:
+    says = "I print <promise>TASK_COMPLETE</promise> once it is there."
+    night = a_night(UNITTEST, GREEN, iter([Play(says=says, writes={"a.py": "1"}), Play(says=DONE)]))
+    ended(night)
+    assert "You mentioned the promise but did not give it" in night.prompt(2)
+
+
 def test_one_step_of_three_goes_on_until_the_agent_gives_its_word() -> None:
     steps = [
         Play(says="The form and the session come next; the login page does not exist yet.", writes={"a.py": "1"}),

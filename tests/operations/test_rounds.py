@@ -17,7 +17,9 @@ from core.facts_made import (
     CHECKED,
     DONE,
     FOLDER,
+    MAKE_TEST,
     PROMISED,
+    a_loop,
     a_round,
     after_all,
     checked,
@@ -64,6 +66,12 @@ def test_a_promise_that_was_not_accepted_is_remarked_on_with_what_is_missing() -
     _, texts = at_end(*a_round(1, promise=Promised.GIVEN), checked(1, passed=False), loop=CHECKED)
     assert texts[0] == "exit 2: FAIL: test_rounding"
     assert texts[1].startswith("the agent says it is done, but 1 of 1 checks failed")
+
+
+def test_a_promise_that_was_only_mentioned_is_remarked_on_wherever_the_agents_word_is_needed() -> None:
+    for loop in (PROMISED, a_loop(checks=(MAKE_TEST,))):
+        _, texts = at_end(*a_round(1, promise=Promised.MENTIONED), checked(1), loop=loop)
+        assert texts == ["the agent only mentioned the promise, so it does not count"]
 
 
 def test_an_answer_that_claims_nothing_and_a_claim_without_a_change_are_remarked_on() -> None:

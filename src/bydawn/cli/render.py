@@ -152,6 +152,8 @@ def rehearsal(shown: "Rehearsal") -> None:
     import shlex
 
     from bydawn.operations.amounts import totals
+    from bydawn.core import completion
+    from bydawn.core.state import LoopState
     from bydawn.settings.table import BY_KEY
 
     loop = shown.plan.loop
@@ -167,7 +169,8 @@ def rehearsal(shown: "Rehearsal") -> None:
     if loop.sandbox or shown.sandbox:
         field("Sandbox", loop.sandbox or shown.sandbox)
     field("Files", str(shown.plan.folder))
-    field("Needs", " and ".join(loop.requires))
+    state = shown.plan.standing.state if shown.plan.standing else LoopState()
+    field("Needs", " and ".join(completion.wanted(loop, state)))
     for warning in shown.plan.warnings:
         field("Warning", plain(warning))
     click.echo("\n  Prompt of the next round\n")

@@ -283,5 +283,6 @@ def _missing(standing: Standing) -> list[tuple[str, bool]]:
     missing = completion.missing(loop, state)
     listed = state.failed_checks and state.verdict_tree == state.tree  # then each check says it itself
     unmet = [(reasons.missing(name, standing), False) for name in missing if name != "checks" or not listed]
-    met = [(views.MET[name], True) for name in loop.requires if name not in missing and name != "checks"]
+    wanted = [name for name in completion.wanted(loop, state) if name != "checks"]
+    met = [(views.MET[name], True) for name in wanted if name not in missing]
     return [*unmet, *met]
