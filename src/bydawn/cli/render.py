@@ -151,9 +151,9 @@ def rehearsal(shown: "Rehearsal") -> None:
     """What `--dry-run` prints."""
     import shlex
 
-    from bydawn.operations.amounts import totals
     from bydawn.core import completion
     from bydawn.core.state import LoopState
+    from bydawn.operations.amounts import totals
     from bydawn.settings.table import BY_KEY
 
     loop = shown.plan.loop
