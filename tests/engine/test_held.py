@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bydawn.core.facts import ChecksEnded, RoundEnded, TamperingAccepted
 from bydawn.core.loop import ChangedTests, Timeouts, WitnessMode
 from bydawn.core.proof import Answer, to_accept
 from bydawn.core.values import Counts, End
 from engine.fakes import Files
-from engine.night import TODO, Night, Play, todo
+from engine.night import MAKE_TEST, TODO, Night, Play, todo
 
 OLD, APP = "tests/test_old.py", "app.py"
 WHY = "Done.\n\n## Changed tests\n- `tests/test_old.py`: the rounding rule is another one now"
@@ -151,6 +152,38 @@ def test_files_that_make_checks_run_at_all_need_only_a_reason() -> None:
     stopped = night.run()
     assert (stopped.end, night.agent.turns) == (End.COMPLETE, 1)
     assert "changed test: Makefile (new), which steers the tests: there was no target" in stopped.evidence
+
+
+NPM = '{"name": "app", "scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'
+FIRST_TESTS = {
+    "Makefile": ("all:\n\techo built\n", "all:\n\techo built\ntest:\n\tpython3 -m unittest\n", None),
+    "package.json": ('{"name": "app"}', '{"name": "app", "scripts": {"test": "node --test"}}', None),
+    "package.json of npm": (NPM, '{"name": "app", "scripts": {"test": "node --test"}}', None),
+    "pyproject.toml": ("[project]\nname='a'\n", "[project]\nname='a'\n[tool.pytest.ini_options]\n", Counts()),
+}
+
+
+@pytest.mark.parametrize("case", FIRST_TESTS)
+def test_where_there_was_no_test_a_steering_file_that_makes_the_first_ones_run_holds_nothing(case: str) -> None:
+    old, new, before = FIRST_TESTS[case]
+    path = case.partition(" ")[0]
+    night = Night([Play(writes={path: new, "tests/test_a.py": "x"})], files={path: old, APP: "x"})
+    night.loop = replace(night.loop, checks=(MAKE_TEST,))
+    night.checks.rule = lambda files: files.get(path) == new and "tests/test_a.py" in files
+    night.checks.counts = lambda files: Counts(ran=1) if night.checks.rule(files) else before
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 1)
+    assert f"changed test: {path}, which steers the tests: no reason was given" in stopped.evidence
+
+
+def test_a_check_that_is_in_a_steering_file_itself_is_held_although_there_was_no_test() -> None:
+    old, new = "test:\n\tgrep -q right app.py\n", "test:\n\tpython3 -m unittest\n"
+    insists = Play(says="## Changed tests\n- Makefile: better", writes={"a.py": "1"})
+    night = Night([Play(writes={"Makefile": new, "tests/test_a.py": "x"}), insists], files={"Makefile": old, APP: "x"})
+    night.loop = replace(night.loop, checks=(MAKE_TEST,))
+    night.checks.rule = lambda files: files.get("Makefile") == new
+    night.checks.counts = lambda files: Counts(ran=1) if night.checks.rule(files) else None
+    assert night.run().decided.rule == "changed-tests"
 
 
 def test_who_leaves_changed_tests_as_they_are_leaves_them_to_a_person() -> None:
