@@ -136,6 +136,19 @@ def test_a_reason_holds_for_the_change_that_it_was_given_for() -> None:
     assert (stopped.end, stopped.decided.rule) == (End.BLOCKED, "changed-tests")
 
 
+@pytest.mark.parametrize(
+    "settings", [{"witness": WitnessMode.OFF}, {"timeouts": Timeouts(proof=1)}], ids=["no witness", "no time"]
+)
+def test_a_task_that_began_green_is_not_charged_with_what_an_earlier_one_found_red(settings: dict[str, Any]) -> None:
+    first = Play(writes={APP: "old one", "tests/test_one.py": "one", TODO: todo("x one", "two")}, seconds=1.0)
+    second = Play(says=WHY, writes={APP: "even one", OLD: "even", TODO: todo("x one", "x two")}, seconds=1.0)
+    files: Files = {APP: "none", OLD: "old", TODO: todo("one", "two")}
+    night = Night([first, second], files=files, check=suite, tasks=TODO, **settings)
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 2)
+    assert f"changed test: {OLD}: the rounding rule is another one now" in stopped.evidence
+
+
 def test_a_round_that_changes_no_test_says_nothing_of_those_that_were_changed_before() -> None:
     first = Play(says=WHY, writes={APP: "new one", OLD: "new one", TODO: todo("x one", "two")})
     second = Play(writes={APP: "new one two", "tests/test_two.py": "two", TODO: todo("x one", "x two")})

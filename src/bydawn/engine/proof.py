@@ -109,7 +109,7 @@ class Proof:
 
     def _held(self, tree: str, groups: Sequence[Group]) -> Held | None:
         known = self._effects.state.proofs
-        red = {check for group in groups for check in group.red} or ({*known.red} if not known.noticed else set())
+        red = {check for group in groups for check in group.red} or ({*known.red} if not known.looked else set())
         found = self._test_side(tree, red=bool(red))
         begins = all(each.path in found.begin for each in found.changed)
         if begins:
@@ -148,11 +148,21 @@ class Proof:
             return held
         self._said = failed[0].excerpt
         needed = self._suspects(open_, found)
-        if red.isdisjoint(verdict.check for verdict in failed):
+        guilty = [each for each in needed if red & self._red_of(each, groups, red) & {one.check for one in failed}]
+        if not guilty:
             return replace(held, unexplained=tuple(each for each in needed if not each.why))
-        if all(each.path in known.refused and given[each.path] for each in needed):  # a reason since then
+        if all(each.path in known.refused and given[each.path] for each in guilty):  # a reason since then
             return replace(held, insisted=open_)
-        return replace(held, refused=tuple(each.path for each in needed))
+        return replace(held, refused=tuple(each.path for each in guilty))
+
+    def _red_of(self, changed: ChangedTest, groups: Sequence[Group], red: set[str]) -> set[str]:
+        """The checks that failed when the tasks began that changed it."""
+        mine = [
+            {*group.red}
+            for group in groups
+            if any(_shown(each.path) == changed.path for each in self._workspace.between(group.before, group.after))
+        ]
+        return set[str]().union(*mine) if mine else red
 
     def _could_not_run(self) -> set[str]:
         """The checks that said nothing of any test before the first round, and run tests now."""
