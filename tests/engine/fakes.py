@@ -246,7 +246,7 @@ class MemoryFiles:
         return data[-size:].splitlines(), len(data) > size
 
     def pieces(self, round_: int, name: str) -> Iterator[str]:
-        yield self.texts.get((round_, name), "")
+        return iter([self.texts.get((round_, name), "")])
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
         return iter(self.texts.get((round_, name), "").encode().splitlines())

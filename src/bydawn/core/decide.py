@@ -316,7 +316,12 @@ def _proof(state: LoopState) -> list[str]:
         if verdict.tests_nothing:
             rows.append(f"no test ran: {verdict.check}")
         if verdict.counts is None and verdict.check in known.tested:
-            rows.append(f"it no longer says how many tests ran: {verdict.check}")
+            why = (
+                "its output is too long to count its tests"
+                if verdict.uncounted
+                else "it no longer says how many tests ran"
+            )
+            rows.append(f"{why}: {verdict.check}")
         if verdict.passed and verdict.counts and verdict.counts.failed:
             rows.append(f"it passes although tests failed ({verdict.counts.failed}): {verdict.check}")
     if tools := known.tools_changed:

@@ -235,8 +235,8 @@ class RoundFiles(Protocol):
     def tail(self, round_: int, name: str, size: int) -> str:
         """The end of a file of a round, as text."""
 
-    def pieces(self, round_: int, name: str) -> Iterator[str]:
-        """A file of a round, piece by piece, as text; nothing of one above 4 MB."""
+    def pieces(self, round_: int, name: str) -> Iterator[str] | None:
+        """A file of a round, piece by piece, as text; None if it is above 4 MB."""
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
         """A file of a round, line by line, without lines too long to be an event."""

@@ -357,6 +357,7 @@ class Verdict(Value, frozen=True, kw_only=True):
     stderr: str = ""
     counts: Counts | None = None  # the tests that it ran, if its output says so
     fewer: str = ""  # how many less than before, in words
+    uncounted: bool = False  # its output is too long for that
 
     @property
     def tests_nothing(self) -> bool:

@@ -119,7 +119,7 @@ def counted(verdict: Verdict, known: Proofs, *, holds: bool, compares: bool = Tr
         return verdict
     ran = verdict.counts
     # One that passed without a word before the first round may be told to be silent.
-    silent = ran is None and (verdict.check in known.counting or verdict.check in known.red)
+    silent = ran is None and not verdict.uncounted and (verdict.check in known.counting or verdict.check in known.red)
     if silent and (verdict.check in known.counting or _always_counts(verdict.check)):
         ran = Counts()
     verdict = replace(verdict, counts=ran)
