@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from bydawn.core.facts import ChecksEnded, RoundEnded, TamperingAccepted
-from bydawn.core.loop import ChangedTests, Timeouts, WitnessMode
+from bydawn.core.loop import ChangedTests, CommandCheck, Timeouts, WitnessMode
 from bydawn.core.proof import Answer, to_accept
 from bydawn.core.values import Counts, End
 from engine.fakes import Files
@@ -165,6 +165,18 @@ def test_files_that_make_checks_run_at_all_need_only_a_reason() -> None:
     stopped = night.run()
     assert (stopped.end, night.agent.turns) == (End.COMPLETE, 1)
     assert "changed test: Makefile (new), which steers the tests: there was no target" in stopped.evidence
+
+
+def test_a_program_that_a_check_runs_can_be_called_work_and_the_end_says_how() -> None:
+    insists = Play(says="## Changed tests\n- app.py: it is the program", writes={"b.py": "1"})
+    checks = (CommandCheck(command="python3 app.py"),)
+    files: Files = {APP: "wrong", "lib.py": "x"}
+    for tests, turns, row in (((), 2, "begin with --tests '!app.py'"), (("!app.py",), 1, "python3 app.py: passed")):
+        night = Night([Play(writes={APP: "right"}), insists], files=files, check=suite, checks=checks, tests=tests)
+        night.checks.rule = lambda files: files.get(APP) == "right"
+        stopped = night.run()
+        assert (stopped.end is End.COMPLETE, night.agent.turns) == (bool(tests), turns)
+        assert any(row in each for each in stopped.evidence)
 
 
 NPM = '{"name": "app", "scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'

@@ -14,6 +14,7 @@ from bydawn.core.proof import Answer
 from bydawn.core.records import BLOCKED, BY_HAND, COMPLETED, FAILED
 from bydawn.core.rules import Rule
 from bydawn.core.state import LastRound, LoopState, Tally
+from bydawn.core.test_files import Sides
 from bydawn.core.values import Decided, End, Now, ReachedMark, TaskStatus, Verdict
 
 _NAMED = 20  # protected files named when a loop ends
@@ -269,7 +270,13 @@ def _changed_tests(loop: Loop, state: LoopState) -> Stop | None:
         return None
     many = "a changed test" if len(held) == 1 else f"{len(held)} changed tests"
     reason = f"the checks pass only because of {many}: {', '.join(each.path for each in held[:3])}"
-    rows = (f"{completion.CHANGED}: {each.words}" for each in held[:_NAMED])
+    rows = [f"{completion.CHANGED}: {each.words}" for each in held[:_NAMED]]
+    sides = Sides(loop)
+    rows += [
+        f"{each.path} counts as a test because a check names it; if it is the work, begin with --tests '!{each.path}'"
+        for each in held
+        if sides.may_be_work(each.path)
+    ]
     return Stop(rule=Rule.CHANGED_TESTS, end=End.BLOCKED, reason=reason, evidence=(*rows, *_proof(state)))
 
 
