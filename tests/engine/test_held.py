@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from bydawn.core.facts import ChecksEnded, RoundEnded, TamperingAccepted
 from bydawn.core.loop import ChangedTests, CommandCheck, Timeouts, WitnessMode
-from bydawn.core.proof import Answer, to_accept
+from bydawn.core.proof import Answer, summary, to_accept
 from bydawn.core.values import Counts, End
 from engine.fakes import Files
 from engine.night import MAKE_TEST, TODO, Night, Play, todo
@@ -134,6 +134,17 @@ def test_a_reason_holds_for_the_change_that_it_was_given_for() -> None:
     stopped = night.run()
     assert "Why were these tests changed?" in night.prompt(3)
     assert (stopped.end, stopped.decided.rule) == (End.BLOCKED, "changed-tests")
+
+
+def test_a_test_that_was_changed_to_fit_is_said_so_after_later_tasks_with_its_reason() -> None:
+    first = Play(says=WHY, writes={APP: "even old", OLD: "even", TODO: todo("x one", "two")})
+    second = Play(writes={APP: "even old two", OLD: "even\ntwo", TODO: todo("x one", "x two")})
+    files: Files = {APP: "old odd", OLD: "old\nodd", TODO: todo("one", "two")}
+    night = Night([first, second], files=files, check=suite, tasks=TODO)
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 2)
+    assert f"changed test: {OLD}: the rounding rule is another one now" in stopped.evidence
+    assert summary(night.state.proofs).endswith("a test was changed to fit, see below")
 
 
 @pytest.mark.parametrize(
