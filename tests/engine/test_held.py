@@ -289,6 +289,19 @@ def test_fewer_tests_are_said_once_and_listed() -> None:
     assert "fewer tests: make test: 14 tests ran, 20 before" in stopped.evidence
 
 
+def test_fewer_tests_are_listed_at_the_end_in_whichever_round_they_became_fewer() -> None:
+    plays = [Play(writes={APP: f"old {turn}", TODO: boxes}) for turn, boxes in
+             enumerate((todo("x one", "two", "three"), todo("x one", "x two", "three"), todo("x one", "x two", "x three")))]  # fmt: skip
+    files: Files = {APP: "old", OLD: "old", TODO: todo("one", "two", "three")}
+    night = Night(plays, files=files, check=suite, tasks=TODO)
+    night.checks.counts = lambda files: Counts(ran=14 if files.get(APP) != "old" else 20)
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 3)
+    assert "fewer tests: make test: 14 tests ran, 20 before" in stopped.evidence
+    assert "## Fewer tests" in night.prompt(2)
+    assert "## Fewer tests" not in night.prompt(3), "said once"
+
+
 def test_a_kill_in_the_middle_counts_nothing_twice() -> None:
     night = a_night(Play(writes={OLD: "old new", APP: "old new"}))
     crashed = list[bool]()

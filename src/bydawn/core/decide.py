@@ -16,6 +16,7 @@ from bydawn.core.rules import Rule
 from bydawn.core.state import LastRound, LoopState, Tally
 from bydawn.core.test_files import Sides
 from bydawn.core.values import Decided, End, Now, ReachedMark, TaskStatus, Verdict
+from bydawn.core.verdicts import fewer_tests
 
 _NAMED = 20  # protected files named when a loop ends
 _PAUSES = {"SIGINT": "paused: you pressed Ctrl-C", "the death of its guardian": "paused: its parent process was killed"}
@@ -318,7 +319,8 @@ def _proof(state: LoopState) -> list[str]:
     if known.held is not True and known.detail:
         what = "the changed tests" if known.held is None else "with the tests as they were,"
         rows.append(f"{what} {known.detail}")
-    rows += [f"fewer tests: {verdict.check}: {verdict.fewer}" for verdict in state.verdicts if verdict.fewer]
+    fewer = ((each.check, fewer_tests(each.counts, known.most.get(each.check))) for each in state.verdicts)
+    rows += [f"fewer tests: {check}: {told}" for check, told in fewer if told]  # in whichever round that was
     for verdict in state.verdicts:
         if verdict.tests_nothing:
             rows.append(f"no test ran: {verdict.check}")
