@@ -280,6 +280,14 @@ def test_a_run_of_no_test_fails_where_tests_ran_before_and_proves_nothing_elsewh
     assert (stopped.end, stopped.reason) == (End.UNVERIFIED, "no check ran any test")
 
 
+def test_a_run_of_no_test_where_the_check_was_green_is_no_flaky_one() -> None:
+    night = a_night(Play(writes={OLD: None}), Play(writes={OLD: "old", APP: "old new"}))
+    night.checks.counts = lambda files: Counts(ran=int(OLD in files))
+    assert night.run().end is End.COMPLETE
+    [first, *_] = [fact.verdicts[0] for fact in night.facts(ChecksEnded) if fact.round]
+    assert (first.detail, first.flaky) == ("no test ran", False)
+
+
 def test_fewer_tests_are_said_once_and_listed() -> None:
     ran = iter([20, 14, 14, 14, 14])
     night = a_night(Play(writes={APP: "old a"}), Play(writes={APP: "old b"}), Play(writes={APP: "old c"}), wants="old")
@@ -290,8 +298,8 @@ def test_fewer_tests_are_said_once_and_listed() -> None:
 
 
 def test_fewer_tests_are_listed_at_the_end_in_whichever_round_they_became_fewer() -> None:
-    plays = [Play(writes={APP: f"old {turn}", TODO: boxes}) for turn, boxes in
-             enumerate((todo("x one", "two", "three"), todo("x one", "x two", "three"), todo("x one", "x two", "x three")))]  # fmt: skip
+    boxes = (todo("x one", "two", "three"), todo("x one", "x two", "three"), todo("x one", "x two", "x three"))
+    plays = [Play(writes={APP: f"old {turn}", TODO: each}) for turn, each in enumerate(boxes)]
     files: Files = {APP: "old", OLD: "old", TODO: todo("one", "two", "three")}
     night = Night(plays, files=files, check=suite, tasks=TODO)
     night.checks.counts = lambda files: Counts(ran=14 if files.get(APP) != "old" else 20)

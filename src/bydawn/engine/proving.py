@@ -100,14 +100,13 @@ class Proving:
         """What they say about a tree, running the doubtful ones twice."""
         run, urgent, state = self._effects.world.checks.run, self._effects.urgent, self._effects.state
         freed = outside(state.verdicts)
-        verdicts = run(self._loop.checks, round_, tree, urgent, outside=freed)
-        holds = self._loop.changed_tests is ChangedTests.HOLD
-        verdicts = tuple(counted(verdict, state.proofs, holds=holds) for verdict in verdicts)
+        count = partial(counted, known=state.proofs, holds=self._loop.changed_tests is ChangedTests.HOLD)
+        verdicts = tuple(map(count, run(self._loop.checks, round_, tree, urgent, outside=freed)))
         if state.box == BOXED and not state.round and not state.only_checks:  # nothing of the agent's exists yet
             return self._without_box(verdicts, tree)
         doubtful = () if self._effects.state.stop_now else suspects(self._loop.checks, verdicts, state)
-        again = run(doubtful, round_, tree, urgent, again=True, outside=freed) if doubtful else ()
-        return None if self._effects.state.stop_now else weighed(verdicts, again, state)
+        again = map(count, run(doubtful, round_, tree, urgent, again=True, outside=freed) if doubtful else ())
+        return None if self._effects.state.stop_now else weighed(verdicts, (*again,), state)
 
     def _without_box(self, verdicts: tuple[Verdict, ...], tree: str) -> tuple[Verdict, ...] | None:
         """The same for the baseline: a failing check runs outside the box, too, to see whether that is in its way."""
