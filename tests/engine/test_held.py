@@ -147,6 +147,16 @@ def test_a_test_that_was_changed_to_fit_is_said_so_after_later_tasks_with_its_re
     assert summary(night.state.proofs).endswith("a test was changed to fit, see below")
 
 
+def test_a_task_that_began_after_a_refusal_is_not_called_noticed_because_of_it() -> None:
+    liar = Play(says=WHY, writes={APP: "nothing", OLD: None, TODO: todo("x one", "two")})
+    second = Play(says=WHY, writes={"b.py": "1", TODO: todo("x one", "x two")})
+    night = Night([liar, second], files={APP: "none", OLD: "old", TODO: todo("one", "two")}, check=suite, tasks=TODO)
+    night.workspace.edit({"tests/test_more.py": "no"})
+    assert night.run().decided.rule == "changed-tests"
+    answers = {each.tasks: each.answer for each in night.state.proofs.noticed}
+    assert answers[("two",)] is Answer.UNNOTICED
+
+
 @pytest.mark.parametrize(
     "settings", [{"witness": WitnessMode.OFF}, {"timeouts": Timeouts(proof=1)}], ids=["no witness", "no time"]
 )

@@ -142,6 +142,7 @@ class Proofs(msgspec.Struct, frozen=True, kw_only=True):
     tree: str = ""  # when it began
     work: str = ""
     red: tuple[str, ...] = ()  # the checks that failed then
+    passed: bool = False  # did they pass last, whatever was found out behind them?
     counts: dict[str, Counts] = {}  # by check: what fewer tests are compared with, …
     most: dict[str, Counts] = {}  # … and the most that ever ran
     first: dict[str, Counts] = {}  # what they said before the first round
@@ -252,6 +253,7 @@ def checked(proofs: Proofs, verdicts: tuple[Verdict, ...], tree: str, proved: Pr
     proofs = replace(
         proofs,
         counts=counts,
+        passed=passed,
         most=most,
         tested=tuple(dict.fromkeys((*proofs.tested, *(each.check for each in tested)))),
         counting=tuple(dict.fromkeys((*proofs.counting, *(each.check for each in tested if each.passed)))),
