@@ -1,14 +1,15 @@
 """Passing checks, looked behind: with the tests as they were, and without the work."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from bydawn.core.facts import ChecksEnded, RoundEnded, TamperingAccepted
-from bydawn.core.loop import ChangedTests, CommandCheck, Timeouts, WitnessMode
+from bydawn.core.loop import ChangedTests, Check, CommandCheck, TextCheck, Timeouts, WitnessMode
 from bydawn.core.proof import Answer, summary, to_accept
-from bydawn.core.values import Counts, End
+from bydawn.core.values import Counts, End, Verdict
 from engine.fakes import Files
 from engine.night import MAKE_TEST, TODO, Night, Play, todo
 
@@ -318,6 +319,20 @@ def test_fewer_tests_are_listed_at_the_end_in_whichever_round_they_became_fewer(
     assert "fewer tests: make test: 14 tests ran, 20 before" in stopped.evidence
     assert "## Fewer tests" in night.prompt(2)
     assert "## Fewer tests" not in night.prompt(3), "said once"
+
+
+def test_checks_of_a_path_and_a_text_are_tried_on_the_other_tree_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = TextCheck(path=APP, text="new")
+    night = a_night(Play(writes={APP: "old new"}), checks=(MAKE_TEST, there))
+    run, tried = night.checks.run, list[str]()
+
+    def noted(checks: Sequence[Check], *rest: Any, **more: Any) -> tuple[Verdict, ...]:
+        tried.extend(check.name for check in checks if more.get("aside") == "without")
+        return run(checks, *rest, **more)
+
+    monkeypatch.setattr(night.checks, "run", noted)
+    night.run()
+    assert tried == ["make test", there.name]
 
 
 def test_a_kill_in_the_middle_counts_nothing_twice() -> None:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from bydawn.core import witness
 from bydawn.core.errors import UserError
 from bydawn.core.globs import is_protected
-from bydawn.core.loop import ChangedTests, CommandCheck, OnTamper, WitnessMode
+from bydawn.core.loop import ChangedTests, OnTamper, WitnessMode
 from bydawn.core.ports import Difference
 from bydawn.core.proof import GREEN, UNTRIED, Answer, ChangedTest, Group, Held, Noticed, Proofs, Proved, with_reason
 from bydawn.core.test_files import KEYED, Side, Sides
@@ -345,7 +345,7 @@ class Proof:
 
     def _run(self, which: Sequence[Verdict], tree: str, aside: str, *, again: bool = False) -> tuple[Verdict, ...]:
         effects, names = self._effects, {verdict.check for verdict in which}
-        checks = [check for check in self._loop.checks if check.name in names and isinstance(check, CommandCheck)]
+        checks = [check for check in self._loop.checks if check.name in names]
         freed = outside(effects.state.verdicts)
         started = effects.world.clock.now().elapsed
         verdicts = effects.world.checks.run(
