@@ -353,6 +353,17 @@ def test_who_only_mentions_the_promise_is_told_so() -> None:
     assert "You mentioned the promise but did not give it" in night.prompt(2)
 
 
+def test_who_calls_all_done_while_a_box_is_open_is_answered() -> None:
+    plays = [
+        Play(says=DONE, writes={"a.py": "1", TODO: todo("x one", "two")}),
+        Play(says=DONE, writes={"b.py": "1", TODO: todo("x one", "x two")}),
+    ]
+    night = a_night(UNITTEST, {**GREEN, TODO: todo("one", "two")}, iter(plays), tasks=TODO)
+    stopped, said = ended(night)
+    assert (stopped.end, "promise" in said) == (End.COMPLETE, False)
+    assert "Your claim to be done was rejected\n\n- 1 task is open in TODO.md" in night.prompt(2)
+
+
 def test_one_step_of_three_goes_on_until_the_agent_gives_its_word() -> None:
     steps = [
         Play(says="The form and the session come next; the login page does not exist yet.", writes={"a.py": "1"}),

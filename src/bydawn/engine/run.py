@@ -47,7 +47,7 @@ from bydawn.core.facts import (
     WaitStarted,
 )
 from bydawn.core.layout import LAST_MESSAGE, PROMPT, REPLY, STDERR, STDOUT, TIMES, tree_after, tree_before
-from bydawn.core.loop import COOKIE, ChangedTests, Loop
+from bydawn.core.loop import COOKIE, ChangedTests, Loop, Promise
 from bydawn.core.outcome import POLICY, Ending, Exit, Outcome, believed
 from bydawn.core.ports import ChildLimits, Job, Snapshot
 from bydawn.core.progress import Findings
@@ -419,10 +419,13 @@ class Engine:
 
         An agent that is blocked, or names what is open, has not given the promise, whatever its last line says.
         """
-        wanted = prompt.promise_of(self.loop)
+        tasks = found.tasks or self.state.tasks
+        # Where only a list says what is to be done, "all done" is answered as long as something is open.
+        listed = self.loop.tasks_required and tasks is not None and tasks.open and not self.loop.dialect
+        wanted = prompt.promise_of(self.loop) or (Promise() if listed else None)
         if wanted is None or ended.outcome is not Outcome.OK:
             return Promised.ABSENT
-        seen = msgspec.structs.replace(self.state, tree=found.tree, tasks=found.tasks or self.state.tasks)
+        seen = msgspec.structs.replace(self.state, tree=found.tree, tasks=tasks)
         told = completion.told_of_mention(self.loop, seen)
         if told and self.state.last:
             before = self.world.files.tail(self.state.last.round, REPLY, _REPLY)
