@@ -376,6 +376,24 @@ def test_one_step_of_three_goes_on_until_the_agent_gives_its_word() -> None:
     assert "- the session" in night.prompt(3)
 
 
+def test_what_an_agent_called_open_stays_open_until_something_is_changed_or_it_says_otherwise() -> None:
+    needs = {**GREEN, "tests/test_app.py": f"import os\n\nassert os.path.exists('.dep')\n{TESTS}"}
+
+    def a_start(*more: str) -> Night:
+        first = Play(
+            says="One.", writes={"a.py": "1"}, meanwhile=lambda: night.workspace.installed.update({".dep": "1"})
+        )
+        night = a_night(UNITTEST, needs, iter([first, "## Open\n- the form", *more]))
+        return night
+
+    lazy = a_start(*["Nothing more today."] * 9)
+    assert ended(lazy)[0].end is End.BLOCKED
+    assert "- the form" in lazy.prompt(4)
+    for settles in (DONE, "I was wrong.\n\n## Open\nNone"):
+        stopped, _ = ended(a_start("Nothing more today.", settles, "Nothing else."))
+        assert stopped.end is End.COMPLETE
+
+
 @pytest.mark.parametrize("heading", ["## Open", "**Open:**"])
 def test_a_promise_beside_what_is_open_ends_nothing_and_the_agent_is_told(heading: str) -> None:
     says = f"The form is there.\n\n{heading}\n- the session\n\n{DONE}"

@@ -40,7 +40,8 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     task: TaskClaim | None = None
     blocked: str = ""  # the words with which it says that only a person can help
     open: tuple[str, ...] = ()  # what is still to be done, …
-    lists_open: bool = False  # … in a section of its own
+    lists_open: bool = False  # … in a section of its own, …
+    nothing_open: bool = False  # … which may say that there is nothing
     already: tuple[str, ...] = ()  # tasks that were done before
     reasons: tuple[Reason, ...] = ()  # for changed tests
 
@@ -59,6 +60,7 @@ def from_reply(reply: str, outcome: Outcome, loop: Loop, task: str | None = None
         claims,
         open=left or (unfinished(reply) if loop.asks_if_done else ()),
         lists_open=bool(left),
+        nothing_open=not left and re.search(rf"(?im)^\W*{OPEN}\b\W*(?:{_NO})?\W*$", reply) is not None,
         already=listed(reply, ALREADY),
         reasons=tuple(_reasons(listed(reply, CHANGED_TESTS, items=False))),
     )

@@ -374,6 +374,9 @@ class Engine:
         used = used_by(ended, self.state.conversation(ended.session), listener.spent)
         opened = self.state.open_round
         said = claims.from_reply(reply, ended.outcome, self.loop, opened.task_id if opened else None)
+        promised = self._promise(ended, said, found)
+        before = self.state.last.open if self.state.last and opened and opened.tree == found.tree else ()
+        settles = said.nothing_open or promised is Promised.GIVEN
         self._effects.record(
             RoundEnded(
                 round=round_,
@@ -392,7 +395,7 @@ class Engine:
                 progress=found.progress,
                 claim=said.task,
                 blocked=said.blocked,
-                open=said.open,
+                open=said.open or (() if settles else before),  # of an earlier reply, as long as nothing was changed
                 already=said.already,
                 reasons=said.reasons,
                 elapsed=self.world.clock.now().elapsed,
@@ -400,7 +403,7 @@ class Engine:
                 signal=exit_.signal,
                 seconds=round(exit_.seconds, 3),
                 said=shorten(answers.shown(reply) if self.world.schema_file else reply, _SAID),
-                promise=self._promise(ended, said, found),
+                promise=promised,
                 session=ended.session,
                 usage=used.turn,
                 session_usage=used.session,
