@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from bydawn.core.loop import CommandCheck
+from bydawn.operations.check_programs import refuse_missing_programs
+from core.facts_made import a_loop
 from driving import DONE, ME, OK, Home, Said, Step, a_repository, kill_both, tree_of, wait_for, worker_of
 from program.terminal_driver import Terminal
 
@@ -166,6 +169,13 @@ def test_a_check_whose_program_is_nowhere_is_refused_before_anything_is_paid_for
     said = home.run(home.rounds([OK]), "-k", "CI=1 cd . && pytset -q")
     assert (said.code, home.has_loop()) == (2, False)
     assert "there is no program 'pytset'" in said.err and "did you mean" in said.err and home.env["PATH"] in said.err
+
+
+@pytest.mark.parametrize(
+    "command", ["PATH=/x/bin:/usr/bin mytool", "f () { true; }; f", "PATH=/x:$PATH CI=1 mytool -q"]
+)
+def test_a_check_with_a_path_or_a_function_of_its_own_is_not_refused(command: str) -> None:
+    refuse_missing_programs(a_loop(checks=(CommandCheck(command=command),)))
 
 
 def test_a_box_that_was_unticked_is_open_again(home: Home) -> None:
