@@ -1,7 +1,7 @@
 """The world in memory: clocks, a ledger, a work tree, the files of the rounds, a channel, a witness."""
 
 import hashlib
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 
@@ -199,7 +199,7 @@ class FakeWorkspace:
         self._trees[_name(files)] = files
         return _name(files)
 
-    def tools(self) -> dict[str, str]:
+    def tools(self, named: Iterable[str]) -> dict[str, str]:  # noqa: ARG002
         return dict(self.installed)
 
     def read(self, form: str) -> bytes:

@@ -81,9 +81,12 @@ class Proof:
             seconds=round(self._seconds, 3),
         )
 
+    def tools(self) -> dict[str, str]:
+        return self._workspace.tools(self._sides.named)
+
     def _tools_changed(self) -> tuple[str, ...]:
         """Installing packages does it honestly, so it is only told."""
-        then, now = self._effects.state.proofs.tools, self._workspace.tools()
+        then, now = self._effects.state.proofs.tools, self.tools()
         return tuple(sorted(path for path in {**then, **now} if then.get(path) != now.get(path)))[:_TOLD]
 
     def _reset(self, round_: int = 0, verdicts: tuple[Verdict, ...] = (), *, final: bool = False) -> None:

@@ -71,7 +71,7 @@ class Proving:
                 restored=looked.restored,
                 final=final,
                 excuses=not self._loop.final_checks,
-                tools={} if round_ else effects.world.workspace.tools(),
+                tools={} if round_ else self.proof.tools(),
             )
         )
         if proved:
