@@ -291,6 +291,16 @@ def test_a_run_of_no_test_fails_where_tests_ran_before_and_proves_nothing_elsewh
     assert (stopped.end, stopped.reason) == (End.UNVERIFIED, "no check ran any test")
 
 
+def test_tests_that_are_all_skipped_did_not_run() -> None:
+    skips = Play(writes={OLD: "skip"}, says=WHY)
+    night = a_night(skips, Play(writes={OLD: "old", APP: "old new"}))
+    night.checks.counts = lambda files: Counts(skipped=2) if files.get(OLD) == "skip" else Counts(ran=2)
+    assert (night.run().end, night.verdicts) == (End.COMPLETE, [False, True])
+    never = a_night(Play(writes={APP: "old new"}))
+    never.checks.counts = lambda _: Counts(skipped=2)
+    assert never.run().end is End.UNVERIFIED
+
+
 def test_a_run_of_no_test_where_the_check_was_green_is_no_flaky_one() -> None:
     night = a_night(Play(writes={OLD: None}), Play(writes={OLD: "old", APP: "old new"}))
     night.checks.counts = lambda files: Counts(ran=int(OLD in files))

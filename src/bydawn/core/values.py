@@ -361,8 +361,8 @@ class Verdict(Value, frozen=True, kw_only=True):
 
     @property
     def tests_nothing(self) -> bool:
-        """Is it known to have run no test, not even one that was skipped?"""
-        return self.counts is not None and not (self.counts.ran or self.counts.skipped)
+        """Is it known to have run no test? One that was skipped did not run."""
+        return self.counts is not None and not self.counts.ran
 
     @property
     def never_ran(self) -> bool:
