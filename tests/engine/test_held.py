@@ -1,6 +1,7 @@
 """Passing checks, looked behind: with the tests as they were, and without the work."""
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import pytest
@@ -221,6 +222,7 @@ def test_where_there_was_no_test_a_steering_file_that_makes_the_first_ones_run_h
     stopped = night.run()
     assert (stopped.end, night.agent.turns) == (End.COMPLETE, 1)
     assert f"changed test: {path}, which steers the tests: no reason was given" in stopped.evidence
+    assert "the changed tests were not tried: there was no test before" in stopped.evidence
 
 
 def test_a_check_that_is_in_a_steering_file_itself_is_held_although_there_was_no_test() -> None:
@@ -384,3 +386,46 @@ def test_a_tree_that_cannot_be_read_takes_no_decision_away_from_a_person() -> No
     night.workspace.cleaned = True
     night.workspace.edit({"c.py": "1"})
     assert night.run().decided.rule == "changed-tests"
+
+
+def test_a_check_that_fails_and_passes_with_the_tests_as_they_were_gives_no_answer() -> None:
+    night = a_night(Play(writes={OLD: "skip", APP: "nothing"}), wants="old new")
+    turn = count()
+
+    def rule(files: Files) -> bool:
+        return (
+            suite(files) if files is night.workspace.files or night.checks.aside[-1] != "held" else next(turn) % 2 == 1
+        )
+
+    night.checks.rule = rule
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.UNVERIFIED, 1)
+    assert night.checks.aside.count("held") == 2, "a red is run again"
+    assert "the changed tests could not be tried: make test is flaky: it failed and passed" in stopped.evidence
+
+
+def test_a_check_that_fails_and_passes_without_the_work_has_not_looked_at_it() -> None:
+    night = a_night(Play(writes={APP: "old new", "tests/test_new.py": "new"}))
+    turn = count()
+
+    def rule(files: Files) -> bool:
+        aside = files is not night.workspace.files and night.checks.aside[-1] == "without"
+        return next(turn) % 2 == 1 if aside else suite(files)
+
+    night.checks.rule = rule
+    assert "not looked at: make test is flaky: it failed and passed" in night.run().evidence
+    assert night.checks.aside.count("without") == 2
+
+
+def test_the_changed_tests_are_tried_at_the_end_however_long_that_takes() -> None:
+    night = a_night(Play(writes={OLD: "skip", APP: "nothing"}), Play(), wants="old new", timeouts=Timeouts(proof=1))
+    night.run(rounds=1)
+    assert (night.checks.aside, night.verdicts) == (["control", "held", "held"], [False])
+
+
+@pytest.mark.parametrize(("seconds", "answer"), [(2000.0, Answer.NOTICED), (20.0, Answer.UNKNOWN)])
+def test_these_runs_may_take_a_tenth_of_the_time_that_the_loop_has_taken(seconds: float, answer: Answer) -> None:
+    play = Play(writes={APP: "old new", "tests/test_new.py": "new"}, seconds=seconds)
+    night = a_night(play, timeouts=Timeouts(proof=1))
+    night.run()
+    assert [each.answer for each in night.state.proofs.noticed] == [answer]

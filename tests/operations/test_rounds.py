@@ -9,8 +9,8 @@ from bydawn.core.facts import AnyFact, ChecksEnded, RoundEnded
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
-from bydawn.core.values import UNCLEAR, Changes, Promised, TaskClaim
-from bydawn.operations.rounds import EndedRoundView, past_row, remarks, round_view, row_at_end
+from bydawn.core.values import UNCLEAR, Changes, Counts, Promised, TaskClaim
+from bydawn.operations.rounds import EndedRoundView, past_row, proof_remarks, remarks, round_view, row_at_end
 from core.facts_made import (
     BORN,
     BROKEN,
@@ -72,6 +72,13 @@ def test_a_promise_that_was_only_mentioned_is_remarked_on_wherever_the_agents_wo
     for loop in (PROMISED, a_loop(checks=(MAKE_TEST,))):
         _, texts = at_end(*a_round(1, promise=Promised.MENTIONED), checked(1), loop=loop)
         assert texts == ["the agent only mentioned the promise, so it does not count"]
+
+
+@pytest.mark.parametrize("counts", [Counts(), Counts(skipped=2)])
+def test_a_check_that_runs_no_test_is_said_to_prove_nothing_before_the_first_round(counts: Counts) -> None:
+    [verdict] = checked(0).verdicts
+    baseline = msgspec.structs.replace(checked(0), verdicts=(msgspec.structs.replace(verdict, counts=counts),))
+    assert [remark.text for remark in proof_remarks(baseline)] == ["! make test ran no test, so it proves nothing"]
 
 
 def test_an_answer_that_claims_nothing_and_a_claim_without_a_change_are_remarked_on() -> None:

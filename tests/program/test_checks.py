@@ -134,6 +134,16 @@ def test_a_poisoned_cache_of_a_protected_module_is_not_used(root: Path, loop: Pa
     assert not (loop / "tmp").exists()
 
 
+def test_where_another_tree_is_tried_every_run_begins_with_an_empty_cache(root: Path, loop: Path) -> None:
+    checks = [CommandCheck(command="echo $PYTHONPYCACHEPREFIX")]
+    for aside in ("", "held", "without"):
+        ShellChecks(shell(loop), root, temporary=loop / "tmp").run(checks, 1, "", lambda: False, aside=aside)
+    before, held, without = (said(loop, name) for name in ("check-1.txt", "held-1.txt", "without-1.txt"))
+    assert before.strip() == ""
+    assert held != without
+    assert "pycache" in held and "pycache" in without
+
+
 def test_a_second_try_does_not_overwrite_what_the_first_one_said(root: Path, loop: Path) -> None:
     checks = checks_in(root, loop)
     [first] = run(checks, "echo first; exit 1")

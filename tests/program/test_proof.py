@@ -632,6 +632,18 @@ def test_a_kill_while_another_tree_is_tried_counts_nothing_twice_and_leaves_noth
     assert [*home.folder().glob("checkouts/*"), *home.folder().glob("tmp/*")] == []
 
 
+def test_a_person_takes_changed_tests_as_they_are(tested: Home) -> None:
+    lie = [{"write": {"path": "tests/check.sh", "text": "exit 0"}}, DONE]
+    insists = {"result": {"text": "## Changed tests\n- tests/check.sh: it was wrong"}}
+    (tested.repo / "lib.py").write_text("work\n")
+    said = tested.run(tested.rounds(lie, [{"write": {"path": "a.py", "text": "1"}}, insists]), *SUITE)
+    ended(tested, said, 3, "changed-tests")
+    assert "bydawn resume repo --accept" in said.out
+    accepted = tested.bydawn("resume", "--plain", "--accept")
+    assert (accepted.code, "Complete" in accepted.out) == (0, True), accepted
+    assert tested.facts("tampering.accepted")[0]["data"]["paths"] == ["tests/check.sh"]
+
+
 def test_what_steers_the_check_and_is_not_protected_is_named_at_the_start(home: Home) -> None:
     for name in ("conftest.py", "check.sh", "Makefile"):
         (home.repo / name).write_text("true\n")

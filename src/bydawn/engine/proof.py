@@ -130,7 +130,9 @@ class Proof:
         if not changed:
             return Held()
         if begins and not (red or self._had_tests):
-            return Held(changed=changed, passed=True)  # there was nothing to hold
+            return Held(
+                changed=changed, detail="were not tried: there was no test before", known=changed == known.changed
+            )
         open_ = tuple(each for each in changed if known.newer.get(each.path) != each.form)
         if not open_:
             return Held(changed=changed, passed=known.held, detail=known.detail, known=True)
