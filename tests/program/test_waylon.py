@@ -2,12 +2,10 @@
 
 import json
 import os
-import random
 import re
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -891,32 +889,6 @@ def test_a_reader_never_sees_a_torn_or_a_backward_state(butler: Butler) -> None:
     assert {status for _, status in seen} <= {"running", "completed"}
     assert butler.state()["iteration"] == 50
     assert not [*path.parent.glob(".*")], "no draft is left"
-
-
-def test_killed_at_any_moment_it_goes_on_with_session_iteration_and_state(butler: Butler) -> None:
-    """W-006, W-041, W-101: kill -9 of everything of ours at random moments, again and again."""
-    butler.plays({**WORK, "sleep": 0.05})  # for ever: however long a moment takes, it is not over
-    chance, highest = random.Random(6), 0  # noqa: S311 - the same moments every time
-    process = butler.start("Write it.", "--max-iterations", "400", *AUTO)
-    wait_for(lambda: butler.home.has_loop("night") and butler.home.facts("session.begun", "night"))
-    for kills in range(1, 8):
-        time.sleep(chance.uniform(0.1, 0.9))  # the moment is the point, and it is not waited for anything
-        kill_both(process.pid)
-        process.wait()
-        state = butler.state()
-        assert state["iteration"] >= highest
-        highest = state["iteration"]
-        if kills == 7:
-            butler.plays(DONE)
-        process = butler.start("resume", "--loop-id", "night")
-    ended = said(process, 90)
-    assert ended.code == 0, ended
-    state = butler.state()
-    assert (state["status"], len(butler.sessions)) == ("completed", 1)
-    assert {state["codex"]["session_id"]} == butler.sessions
-    assert highest <= state["iteration"] == len({row["iteration"] for row in butler.summary()["iterations"]})
-    messages = {path.name for path in (butler.repo / LOOPS / "night").glob("last_message_iter_*.txt")}
-    assert messages == {f"last_message_iter_{number}.txt" for number in range(1, state["iteration"] + 1)}
 
 
 # -- its other commands ------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bydawn.core.text import duration, plain
+from bydawn.core.text import duration, is_plain, plain, visible
 from bydawn.core.values import Status
 
 if TYPE_CHECKING:
@@ -32,8 +32,18 @@ def emit_json(view: "msgspec.Struct | Mapping[str, object]") -> None:
     """Print a value as one JSON document."""
     import msgspec
 
-    document = b'{"schema":1,' + msgspec.json.encode(view)[1:]
-    click.echo(msgspec.json.format(document, indent=2).decode())
+    echo_json(msgspec.Raw(b'{"schema":1,' + msgspec.json.encode(view)[1:]))
+
+
+def echo_json(value: object) -> None:
+    """Print a value as JSON; marks that would turn a line of a terminal around are spelled out, as JSON can."""
+    import json
+
+    import msgspec
+
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    seen = text if is_plain(text) else "".join(each if is_plain(each) else json.dumps(each)[1:-1] for each in text)
+    click.echo(seen)
 
 
 def me() -> str:
@@ -134,6 +144,9 @@ def next_steps(steps: "Sequence[Next]", *, numbered: bool = False) -> None:
 
 def step_lines(steps: "Sequence[Next]", *, numbered: bool = False) -> "Iterator[str]":
     """Each step on a line, or on two if it would be too long; plain advice has no command."""
+    from msgspec.structs import replace
+
+    steps = [replace(step, command=pasteable(step.command), why=visible(step.why)) for step in steps]
     short = [len(step.command) for step in steps if len(step.command) + len(step.why) + 11 <= width()]
     widest = max(short, default=0)
     for number, step in enumerate(steps, 1):
@@ -145,6 +158,15 @@ def step_lines(steps: "Sequence[Next]", *, numbered: bool = False) -> "Iterator[
         else:
             yield f"{begin}{step.command}"
             yield from (f"{' ' * len(begin)}  {line}" for line in wrapped(step.why, len(begin) + 2))
+
+
+def pasteable(command: str) -> str:
+    r"""A command in which everything can be seen; what cannot stands in quotes, and they are left for `$'\x1b'`."""
+    return "".join(each if each.isprintable() else f"'$'{_in_hex(each)}''" for each in command)
+
+
+def _in_hex(text: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(text))
 
 
 def rehearsal(shown: "Rehearsal") -> None:

@@ -26,7 +26,7 @@ LONG_TOKEN = 16  # characters; no one guesses as many
 _FAILURES, _WINDOW = 10, 60.0  # wrong tokens and codes that are counted, within so many seconds
 _STEP = 0.5  # seconds that each of them makes the answer to the next one later
 _READS = ("GET", "HEAD")
-KNOWN = "known"  # what to call once someone with a key is at the other end of a connection
+KNOWN = "known"  # what to call with the key that someone at the other end of a connection has shown
 
 
 class Access(StrEnum):
@@ -173,7 +173,7 @@ class Gate:
             self._refuse_foreign(request, host, is_page=is_page)
             visitor = self._signed_in(request)
         if visitor and (keep := request.scope.get("state", {}).get(KNOWN)):
-            keep()
+            keep(request.headers.get("authorization") or request.cookies.get(self.cookie, ""))
         if visitor is None and access is not Access.OPEN:
             hint = f"ask for a new link: `{self.command} --link`"
             raise Refused(401, "you are not signed in, or your link has run out", hint=hint)

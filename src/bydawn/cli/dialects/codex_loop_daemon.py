@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bydawn.cli import render
 from bydawn.cli.command import Command, Group, command, option
 from bydawn.cli.dialects.codex_loop_options import CYCLE_SLEEP, HELP, in_project
 from bydawn.cli.dialects.log_screen import line
@@ -228,9 +229,7 @@ def _verb(kind: str, name: str, about: str, act: Act, *, with_options: bool = Fa
 
 def _show(status: "WatchStatus", *, as_json: bool) -> None:
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(status), indent=2).decode())
+        render.echo_json(status)
         return
     age, error = status.heartbeat_age_seconds, " ".join(plain(status.last_error or "").split())
     rows = {

@@ -156,10 +156,7 @@ def status(as_json: bool) -> int:
 
     found = sessions.table(_say)
     if as_json:
-        import msgspec
-
-        document = msgspec.json.encode({"sessions": [sessions.document(each) for each in found]})
-        click.echo(msgspec.json.format(document, indent=2).decode())
+        render.echo_json({"sessions": [sessions.document(each) for each in found]})
     elif found:
         click.echo("\n".join(table_lines(found)))
         for line in filter(None, map(sessions.trouble, found)):

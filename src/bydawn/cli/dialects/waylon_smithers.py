@@ -247,7 +247,7 @@ def status(name: str | None, workspace: Path, human: bool, as_json: bool) -> int
     """How a loop stands, as its state file says it: JSON"""
     standing = find(name, workspace)
     state = state_of(standing)
-    _show(state, standing, workspace) if human and not as_json else _emit(state)
+    _show(state, standing, workspace) if human and not as_json else render.echo_json(state)
     return 0
 
 
@@ -301,7 +301,7 @@ def list_(workspace: Path, as_json: bool) -> int:
     """All loops of this folder"""
     rows = {each.loop.id: state_of(each) for each in loops.in_workspace(DIALECT, workspace)}
     if as_json:
-        _emit([*rows.values()])
+        render.echo_json([*rows.values()])
         return 0
     if not rows:
         click.echo(f"  No loops in {plain(str(workspace))}.")
@@ -377,11 +377,6 @@ def install_helpers(workspace: Path, force: bool) -> int:
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------
-
-
-def _emit(data: Mapping[str, Any] | list[Mapping[str, Any]]) -> None:
-    """In the other tool's own format, so without anything of ours around it."""
-    click.echo(files.as_json(data), nl=False)
 
 
 COMMANDS = WithNameless(
