@@ -108,7 +108,7 @@ class Six:
     @property
     def again(self) -> tuple[str, ...]:
         """… and that go on with it. `rloop resume` returns at once, so bydawn's own is called."""
-        ours = ("resume", "night", "--plain")
+        ours = ("resume", *(path.parent.name for path in self._ledgers), "--plain")
         others = {"bydawn": ours, "rloop": ours, "waylon-smithers": ("resume", "--loop-id", "night")}
         return others.get(self.command, self.first)
 
@@ -148,9 +148,12 @@ class Six:
 
     def facts(self, kind: str = "") -> list[Fact]:
         """Of its loop; a start that was killed may have made the file, and nothing else."""
-        ledgers = [path for path in self.home.states.glob("loops/*/*/ledger.jsonl") if path.stat().st_size]
-        assert len(ledgers) < 2, ledgers
-        return [fact for path in ledgers for fact in ledger_of(path.parent) if kind in ("", fact["type"])]
+        assert len(self._ledgers) < 2, self._ledgers
+        return [fact for path in self._ledgers for fact in ledger_of(path.parent) if kind in ("", fact["type"])]
+
+    @property
+    def _ledgers(self) -> list[Path]:
+        return [path for path in self.home.states.glob("loops/*/*/ledger.jsonl") if path.stat().st_size]
 
     @property
     def good(self) -> int:
