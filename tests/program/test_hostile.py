@@ -514,9 +514,9 @@ def test_commands_that_only_look_run_nothing_of_an_untrusted_folder(home: Home) 
         touched |= {" ".join((program, *words)): cage.songs} if cage.songs else {}
         cage.hush()
     page = Page(home.start("serve", "--port", "0", BYDAWN_WEB_TOKEN=TOKEN))
-    for path in PAGE:
-        assert page.get(path).status == 200, path
-        touched |= {path: cage.songs} if cage.songs else {}
+    for address in PAGE:
+        assert page.get(address).status == 200, address
+        touched |= {address: cage.songs} if cage.songs else {}
         cage.hush()
     page.end()
     assert touched == {}
