@@ -192,3 +192,15 @@ def test_an_agent_may_look_and_not_repair(stage: Stage, monkeypatch: pytest.Monk
     assert doctor.examine(stage.root).errors == []
     with pytest.raises(UserError, match="agents may not do this"):
         doctor.examine(stage.root, repair=True)
+
+
+def test_a_damaged_byte_in_the_record_is_an_error_also_where_a_snapshot_stands_for_it(stage: Stage) -> None:
+    prepared(stage)
+    standing = project.standing_of(stage.root)
+    assert standing
+    ledger = standing.folder.ledger
+    data = bytearray(ledger.read_bytes())
+    data[40] ^= 1
+    ledger.write_bytes(data)
+    [error] = doctor.examine(stage.root).errors
+    assert f"the ledger {ledger} is damaged at line 1" in error
