@@ -3,7 +3,7 @@
 import pytest
 
 from driving import Home
-from program.codex_loop import BRANCH, ONE, TWO, CodexLoop, answer, idles, works
+from program.codex_loop import BRANCH, ONE, THREE, TWO, CodexLoop, Turn, answer, idles, works
 
 FAILED = "## Last Verification Output (FAILED)"
 
@@ -111,3 +111,75 @@ def test_five_retries_work_on_one_branch_in_one_folder(project: CodexLoop) -> No
     ended = project.run("--retry-blocked")
     assert (ended.code, project.tasks, len(project.commits)) == (0, {ONE: "done"}, 7), ended
     assert project.git("branch", "--format=%(refname:short)").split() == [BRANCH, "main"]
+
+
+def test_words_in_a_path_do_not_make_a_failure_transient(project: CodexLoop) -> None:
+    """C-046, C-030."""
+    project.project(ONE, execution={"max_consecutive_runner_failures": 2})
+    project.plays({"complain": "cannot read src/500/timeout/rate_limit_429.py: no such file", "exit": 3})
+    ended = project.run()
+    assert (ended.code, project.blocker, len(project.calls)) == (2, "runner_failure_circuit_breaker", 2), ended
+    assert project.meta["consecutive_runner_failures"] == 2
+    assert len(project.history("runner_failure")) == 2
+
+
+def test_dependencies_decide_the_order(project: CodexLoop) -> None:
+    """C-048: a comment anywhere, or front matter."""
+    texts = {
+        ONE: f"# One\n\nDo it.\n\n<!-- depends_on: {TWO}, {THREE} -->\n",
+        TWO: f"---\ndepends_on: [{THREE}]\n---\n# Two\n\nDo it.\n",
+    }
+    project.project(ONE, TWO, THREE, texts=texts)
+    project.plays(works(THREE), works(TWO), works(ONE))
+    ended = project.run()
+    assert (ended.code, [entry["task_id"] for entry in project.history("iteration")]) == (0, [THREE, TWO, ONE]), ended
+
+
+def test_a_task_that_keeps_failing_is_left_and_what_depends_on_it_is_not_run(project: CodexLoop) -> None:
+    """C-047, C-048, X-32: the next one is promoted, and the end is never `completed`."""
+    project.project(
+        ONE,
+        TWO,
+        THREE,
+        texts={TWO: f"# Two\n\n<!-- depends_on: {ONE} -->\nDo it.\n"},
+        verify=f"! test -e {ONE}.txt",
+        execution={"max_consecutive_task_failures": 2},
+    )
+    project.plays(works(ONE), works(ONE), {"sh": f"rm {ONE}.txt", **works(THREE)})
+    ended = project.run()
+    assert (ended.code, project.tasks) == (2, {ONE: "blocked", TWO: "pending", THREE: "done"}), ended
+    assert (project.task(ONE)["blocker_code"], project.meta["overall_status"]) == (
+        "task_failure_circuit_breaker",
+        "blocked",
+    )
+    assert len(project.calls) == 3
+
+
+# -- three tasks, as its original does them ----------------------------------------------------------------------------
+
+CHAIN = {TWO: f"---\ndepends_on: {ONE}\n---\n# Two\n", THREE: f"---\ndepends_on: {TWO}\n---\n# Three\n"}
+EACH = [works(task) for task in (ONE, TWO, THREE)]
+STORIES: dict[str, tuple[list[Turn], str, int]] = {  # what Codex plays, the verification, the calls of the original
+    "one after the other": (EACH, "true", 3),
+    "each verified by what it made": (EACH, f"test -e {ONE}.txt", 3),
+    "a verification that fails once": ([idles(ONE), *EACH], f"test -e {ONE}.txt", 4),
+    "two tasks that need no change of their own": ([EACH[0], idles(TWO), idles(THREE)], "true", 3),
+    "files that it lists beside those that it changed": (
+        [works(ONE, files_changed=["none.txt"]), *EACH[1:]],
+        "true",
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_three_tasks_come_to_the_same_end_with_no_paid_call_more(project: CodexLoop, story: str) -> None:
+    """C-006, C-041, C-048: each depends on the one before it; what is ready is done, in order."""
+    turns, verify, calls = STORIES[story]
+    project.project(ONE, TWO, THREE, texts=CHAIN, verify=verify)
+    project.plays(*turns)
+    ended = project.run()
+    assert (ended.code, project.tasks) == (0, dict.fromkeys((ONE, TWO, THREE), "done")), ended
+    assert len(project.calls) == calls
+    again = project.run()
+    assert (again.code, len(project.calls)) == (0, calls), "what is done is not paid for again"
