@@ -83,7 +83,7 @@ def test_helpers_have_the_promise_and_the_loop_that_were_given(butler: Butler, g
 
 @pytest.mark.parametrize(("number", "code"), [("10", 0), ("abc", 2)])
 def test_a_number_is_a_number(butler: Butler, number: str, code: int) -> None:
-    """W-030."""
+    """W-021."""
     ended = butler("Write it.", "--full-auto", "--max-iterations", number)
     assert (ended.code, "Traceback" in ended.err) == (code, False)
     assert butler("list", "--json").out.count('"loop_id"') == (code == 0)
