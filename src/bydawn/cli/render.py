@@ -161,7 +161,7 @@ def step_lines(steps: "Sequence[Next]", *, numbered: bool = False) -> "Iterator[
 
 
 def pasteable(command: str) -> str:
-    r"""A command in which everything can be seen; what cannot stands in quotes, and they are left for `$'\x1b'`."""
+    r"""A command in which everything can be seen: what cannot is quoted, so the quotes end for `$'\x1b'`."""
     return "".join(each if each.isprintable() else f"'$'{_in_hex(each)}''" for each in command)
 
 
