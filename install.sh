@@ -2,7 +2,7 @@
 # Installs rloop, and bydawn, which it is part of, in an environment of their own. Run it again to upgrade.
 #
 #   ./install.sh                    in a checkout: installs that checkout
-#   curl -fsSL …/install.sh | sh    installs the package bydawn
+#   curl -fsSL …/install.sh | sh    installs the wheel of the release that it came from
 #
 # RLOOP_SOURCE   what to install instead: a folder, a wheel, or whatever else pip takes
 # RLOOP_HOME     where the environment goes  [default: ~/.local/share/rloop; as root: /opt/rloop]
@@ -11,6 +11,7 @@
 #
 # Above the last line there are only functions: a download that was cut off runs nothing.
 set -eu
+release='' # in a release: the address of its wheel, which is attached beside this script
 mark=.made-by-install.sh # a file in each environment that this script made; no other folder is ever removed
 
 say() { printf '%s\n' "$@"; }
@@ -45,12 +46,14 @@ choose_places() {
 
 choose_source() { # for a script that came through a pipe, $0 is the shell
     folder=$(cd "$(dirname "$0")" 2>/dev/null && pwd) || folder=
-    source=bydawn
+    source=$release
     if [ -n "${RLOOP_SOURCE:-}" ]; then
         source=$RLOOP_SOURCE
     elif [ "${0##*/}" = install.sh ] && grep -q '^name = "bydawn"' "$folder/pyproject.toml" 2>/dev/null; then
         source=$folder
     fi
+    [ -n "$source" ] ||
+        fail "this install.sh is of no release" "run it in a checkout, or say what to install with RLOOP_SOURCE"
 }
 
 refuse_foreign_files() {

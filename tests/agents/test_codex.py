@@ -149,6 +149,15 @@ def test_a_login_that_is_refused_again_and_again_is_hopeless_once() -> None:
 
 
 @pytest.mark.parametrize(
+    "words", ["a server ended with exit code 403", "it exited with status 403", "(proxy.py, line 403)"]
+)
+def test_an_exit_code_or_a_line_is_no_refused_login(words: str) -> None:
+    notice = {"type": "error", "message": f"Reconnecting... 1/5 ({words})"}
+    events, _ = read(STARTED, notice, notice, notice, exit_=Exit(ending=Ending.ASKED, code=1))
+    assert sum(isinstance(event, Hopeless) for event in events) == 0
+
+
+@pytest.mark.parametrize(
     ("message", "headline"),
     [
         ("unexpected status 401 Unauthorized: Incorrect API key, url: http://x", "codex is not logged in"),

@@ -4,7 +4,9 @@ import pytest
 
 from bydawn.core.loop import CommandCheck
 from bydawn.core.ports import Difference
+from bydawn.core.proof import Answer, Group, Noticed
 from bydawn.core.test_files import Side, Sides
+from bydawn.core.witness import judged
 from core.facts_made import a_loop
 
 FILES = {
@@ -62,3 +64,14 @@ def test_a_new_file_in_the_place_of_what_a_check_runs_steers_it(command: str, pa
     new = Difference(path=path, old="", new="100644 x")
     assert sides(command).of_change(new, lambda _: b"") is Side.STEERING
     assert sides("go test ./...").of_change(new, lambda _: b"") is not Side.STEERING or path.endswith(".txt")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_part"),
+    [("t", "t+n", True), ("t+m", "t+n", True), ("t+n", "u+n", False), ("t++p", "t++q", False), ("t+n+p", "t+n", False)],
+)
+def test_work_in_a_nested_repository_is_not_looked_at(before: str, after: str, is_part: bool) -> None:
+    """The tree's id is followed by what stands for nested repositories, then by what stands for protected files."""
+    found = judged(Group(before=before, after=after), [], sides("make test"), lambda _: b"")
+    words = "a nested repository is part of it"
+    assert found == (Noticed(answer=Answer.UNKNOWN, detail=words) if is_part else None)

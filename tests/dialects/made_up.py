@@ -77,6 +77,7 @@ class NightShift:
     name = NAME
     unit = "tour"
     needs_history = True
+    user_file = ("", "", "")
     keys = (
         Key("shift.agent", Kind.TEXT, default="codex"),
         Key("shift.checks", Kind.TEXTS, default=()),

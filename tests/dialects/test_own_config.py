@@ -54,8 +54,8 @@ def test_without_a_terminal_it_is_refused_with_commands_that_agree(config: Confi
     refused = config.start()
     assert (refused.code, f"{config.file} is not trusted" in refused.err) == (2, True), refused
     assert f"check = {CHECK}   (shift.yml:3)" in refused.err
-    assert f"`bydawn trust {config.file}`" in refused.err
-    [(digest, file)] = re.findall(r"`bydawn trust --once (\w+) (\S+)`", refused.err)
+    assert f"`night-shift trust {config.file}`" in refused.err
+    [(digest, file)] = re.findall(r"`night-shift trust --once (\w+) (\S+)`", refused.err)
     assert not config.home.has_loop("shift")
     assert f"bydawn trust {file}" in config.trust().out, "a folder's own settings are another thing"
     assert config.trust("--once", "0" * 32, file).code == 2

@@ -6,6 +6,7 @@ import pytest
 
 from bydawn.core.errors import UserError
 from bydawn.core.keys import checked, stacked
+from bydawn.dialects.rloop.arguments import start
 from bydawn.dialects.rloop.config import (
     KEYS,
     PROJECT,
@@ -98,19 +99,16 @@ def test_a_project_replaces_a_list_or_a_mapping_as_a_whole_and_can_set_a_value_t
         assert config("defaults: {model: a}", f"defaults: {{model: {nothing}}}").model is None
 
 
-@pytest.mark.parametrize(
-    ("user", "most", "place"), [("", 30, "the default"), ("defaults: {max_iterations: 40}", 40, "config.yaml:1")]
-)
-def test_a_project_can_lower_the_cap_but_not_raise_it(user: str, most: int, place: str) -> None:
+@pytest.mark.parametrize("user", ["", "defaults: {max_iterations: 40}"])
+def test_a_project_can_lower_the_cap_and_raises_it_only_with_trust(user: str) -> None:
     raising = "defaults:\n  max_iterations: 500"
     found = config(user, raising)
-    assert found.max_iterations == most
-    assert not from_project(found, "defaults.max_iterations")
-    assert found.remarks == (
-        f".rloop.yaml:2: defaults.max_iterations stays {most} ({place}): a project can only lower it",
-    )
-    assert config(user, raising, max_iterations="500").remarks == (), "the person said so"
-    assert config(user, "defaults: {max_iterations: 5}").max_iterations == 5
+    assert (found.max_iterations, found.raised) == (500, ("defaults.max_iterations",))
+    asked = start(found, session="a", prompt=None)
+    assert (asked.origins, asked.raised) == ({"rounds": "defaults.max_iterations in .rloop.yaml:2"}, ("rounds",))
+    assert config(user, raising, max_iterations="500").raised == (), "the person said so"
+    lower = config(user, "defaults: {max_iterations: 5}")
+    assert (lower.max_iterations, lower.raised, start(lower, session="a", prompt=None).config) == (5, (), "")
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_what_takes_no_value_is_a_switch_and_the_cap_is_a_number() -> None:
 def test_the_other_commands_have_the_options_of_the_document_and_those_they_imply() -> None:
     """W-039, W-040, W-041, W-042."""
     assert {name: [row.opts[0] for row in options(command)] for name, command in COMMANDS.commands.items()} == {
-        "status": ["--loop-id", "--cd", "--json"],
+        "status": ["--loop-id", "--cd", "--human", "--json"],
         "list": ["--cd", "--json"],
         "resume": [
             *("--loop-id", "--cd", "--max-iterations", "--completion-promise", "--promise-mode", "--model"),

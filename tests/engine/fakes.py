@@ -1,7 +1,7 @@
 """The world in memory: clocks, a ledger, a work tree, the files of the rounds, a channel, a witness."""
 
 import hashlib
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 
@@ -199,7 +199,7 @@ class FakeWorkspace:
         self._trees[_name(files)] = files
         return _name(files)
 
-    def tools(self) -> dict[str, str]:
+    def tools(self, named: Iterable[str]) -> dict[str, str]:  # noqa: ARG002
         return dict(self.installed)
 
     def read(self, form: str) -> bytes:
@@ -246,7 +246,7 @@ class MemoryFiles:
         return data[-size:].splitlines(), len(data) > size
 
     def pieces(self, round_: int, name: str) -> Iterator[str]:
-        yield self.texts.get((round_, name), "")
+        return iter([self.texts.get((round_, name), "")])
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
         return iter(self.texts.get((round_, name), "").encode().splitlines())

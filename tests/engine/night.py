@@ -170,6 +170,7 @@ class FakeChecks:
         self._night = night
         self.rule = rule
         self.in_box = rule
+        self.needs = ""  # the folder that one that fails in the box names
         self.log: list[tuple[int, bool]] = []
         self.places: list[str] = []
         self.fingerprint: Callable[[Files], str] = lambda files: repr(files)  # unless told otherwise, each is its own
@@ -203,7 +204,8 @@ class FakeChecks:
         verdict = Verdict(
             check="", passed=passed, detail=detail, excerpt=excerpt, fingerprint=mark, counts=ran, seconds=5.0
         )
-        needs = {check.name: outside.get(check.name, "") for check in checks}
+        refused = "" if passed or outside or self._night.box != BOXED else self.needs
+        needs = {check.name: outside.get(check.name, refused) for check in checks}
         return tuple(
             msgspec.structs.replace(verdict, check=check.name, outside=check.name in outside, needs=needs[check.name])
             for check in checks

@@ -1,15 +1,18 @@
 """Passing checks, looked behind: with the tests as they were, and without the work."""
 
+from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bydawn.core.facts import ChecksEnded, RoundEnded, TamperingAccepted
-from bydawn.core.loop import ChangedTests, Timeouts, WitnessMode
-from bydawn.core.proof import Answer, to_accept
-from bydawn.core.values import Counts, End
+from bydawn.core.loop import ChangedTests, Check, CommandCheck, TextCheck, Timeouts, WitnessMode
+from bydawn.core.proof import Answer, summary, to_accept
+from bydawn.core.values import Counts, End, Verdict
 from engine.fakes import Files
-from engine.night import TODO, Night, Play, todo
+from engine.night import MAKE_TEST, TODO, Night, Play, todo
 
 OLD, APP = "tests/test_old.py", "app.py"
 WHY = "Done.\n\n## Changed tests\n- `tests/test_old.py`: the rounding rule is another one now"
@@ -135,6 +138,40 @@ def test_a_reason_holds_for_the_change_that_it_was_given_for() -> None:
     assert (stopped.end, stopped.decided.rule) == (End.BLOCKED, "changed-tests")
 
 
+def test_a_test_that_was_changed_to_fit_is_said_so_after_later_tasks_with_its_reason() -> None:
+    first = Play(says=WHY, writes={APP: "even old", OLD: "even", TODO: todo("x one", "two")})
+    second = Play(writes={APP: "even old two", OLD: "even\ntwo", TODO: todo("x one", "x two")})
+    files: Files = {APP: "old odd", OLD: "old\nodd", TODO: todo("one", "two")}
+    night = Night([first, second], files=files, check=suite, tasks=TODO)
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 2)
+    assert f"changed test: {OLD}: the rounding rule is another one now" in stopped.evidence
+    assert summary(night.state.proofs).endswith("a test was changed to fit, see below")
+
+
+def test_a_task_that_began_after_a_refusal_is_not_called_noticed_because_of_it() -> None:
+    liar = Play(says=WHY, writes={APP: "nothing", OLD: None, TODO: todo("x one", "two")})
+    second = Play(says=WHY, writes={"b.py": "1", TODO: todo("x one", "x two")})
+    night = Night([liar, second], files={APP: "none", OLD: "old", TODO: todo("one", "two")}, check=suite, tasks=TODO)
+    night.workspace.edit({"tests/test_more.py": "no"})
+    assert night.run().decided.rule == "changed-tests"
+    answers = {each.tasks: each.answer for each in night.state.proofs.noticed}
+    assert answers[("two",)] is Answer.UNNOTICED
+
+
+@pytest.mark.parametrize(
+    "settings", [{"witness": WitnessMode.OFF}, {"timeouts": Timeouts(proof=1)}], ids=["no witness", "no time"]
+)
+def test_a_task_that_began_green_is_not_charged_with_what_an_earlier_one_found_red(settings: dict[str, Any]) -> None:
+    first = Play(writes={APP: "old one", "tests/test_one.py": "one", TODO: todo("x one", "two")}, seconds=1.0)
+    second = Play(says=WHY, writes={APP: "even one", OLD: "even", TODO: todo("x one", "x two")}, seconds=1.0)
+    files: Files = {APP: "none", OLD: "old", TODO: todo("one", "two")}
+    night = Night([first, second], files=files, check=suite, tasks=TODO, **settings)
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 2)
+    assert f"changed test: {OLD}: the rounding rule is another one now" in stopped.evidence
+
+
 def test_a_round_that_changes_no_test_says_nothing_of_those_that_were_changed_before() -> None:
     first = Play(says=WHY, writes={APP: "new one", OLD: "new one", TODO: todo("x one", "two")})
     second = Play(writes={APP: "new one two", "tests/test_two.py": "two", TODO: todo("x one", "x two")})
@@ -151,6 +188,51 @@ def test_files_that_make_checks_run_at_all_need_only_a_reason() -> None:
     stopped = night.run()
     assert (stopped.end, night.agent.turns) == (End.COMPLETE, 1)
     assert "changed test: Makefile (new), which steers the tests: there was no target" in stopped.evidence
+
+
+def test_a_program_that_a_check_runs_can_be_called_work_and_the_end_says_how() -> None:
+    insists = Play(says="## Changed tests\n- app.py: it is the program", writes={"b.py": "1"})
+    checks = (CommandCheck(command="python3 app.py"),)
+    files: Files = {APP: "wrong", "lib.py": "x"}
+    for tests, turns, row in (((), 2, "begin with --tests '!app.py'"), (("!app.py",), 1, "python3 app.py: passed")):
+        night = Night([Play(writes={APP: "right"}), insists], files=files, check=suite, checks=checks, tests=tests)
+        night.checks.rule = lambda files: files.get(APP) == "right"
+        stopped = night.run()
+        assert (stopped.end is End.COMPLETE, night.agent.turns) == (bool(tests), turns)
+        assert any(row in each for each in stopped.evidence)
+
+
+NPM = '{"name": "app", "scripts": {"test": "echo \\"Error: no test specified\\" && exit 1"}}'
+FIRST_TESTS = {
+    "Makefile": ("all:\n\techo built\n", "all:\n\techo built\ntest:\n\tpython3 -m unittest\n", None),
+    "package.json": ('{"name": "app"}', '{"name": "app", "scripts": {"test": "node --test"}}', None),
+    "package.json of npm": (NPM, '{"name": "app", "scripts": {"test": "node --test"}}', None),
+    "pyproject.toml": ("[project]\nname='a'\n", "[project]\nname='a'\n[tool.pytest.ini_options]\n", Counts()),
+}
+
+
+@pytest.mark.parametrize("case", FIRST_TESTS)
+def test_where_there_was_no_test_a_steering_file_that_makes_the_first_ones_run_holds_nothing(case: str) -> None:
+    old, new, before = FIRST_TESTS[case]
+    path = case.partition(" ")[0]
+    night = Night([Play(writes={path: new, "tests/test_a.py": "x"})], files={path: old, APP: "x"})
+    night.loop = replace(night.loop, checks=(MAKE_TEST,))
+    night.checks.rule = lambda files: files.get(path) == new and "tests/test_a.py" in files
+    night.checks.counts = lambda files: Counts(ran=1) if night.checks.rule(files) else before
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 1)
+    assert f"changed test: {path}, which steers the tests: no reason was given" in stopped.evidence
+    assert "the changed tests were not tried: there was no test before" in stopped.evidence
+
+
+def test_a_check_that_is_in_a_steering_file_itself_is_held_although_there_was_no_test() -> None:
+    old, new = "test:\n\tgrep -q right app.py\n", "test:\n\tpython3 -m unittest\n"
+    insists = Play(says="## Changed tests\n- Makefile: better", writes={"a.py": "1"})
+    night = Night([Play(writes={"Makefile": new, "tests/test_a.py": "x"}), insists], files={"Makefile": old, APP: "x"})
+    night.loop = replace(night.loop, checks=(MAKE_TEST,))
+    night.checks.rule = lambda files: files.get("Makefile") == new
+    night.checks.counts = lambda files: Counts(ran=1) if night.checks.rule(files) else None
+    assert night.run().decided.rule == "changed-tests"
 
 
 def test_who_leaves_changed_tests_as_they_are_leaves_them_to_a_person() -> None:
@@ -211,6 +293,24 @@ def test_a_run_of_no_test_fails_where_tests_ran_before_and_proves_nothing_elsewh
     assert (stopped.end, stopped.reason) == (End.UNVERIFIED, "no check ran any test")
 
 
+def test_tests_that_are_all_skipped_did_not_run() -> None:
+    skips = Play(writes={OLD: "skip"}, says=WHY)
+    night = a_night(skips, Play(writes={OLD: "old", APP: "old new"}))
+    night.checks.counts = lambda files: Counts(skipped=2) if files.get(OLD) == "skip" else Counts(ran=2)
+    assert (night.run().end, night.verdicts) == (End.COMPLETE, [False, True])
+    never = a_night(Play(writes={APP: "old new"}))
+    never.checks.counts = lambda _: Counts(skipped=2)
+    assert never.run().end is End.UNVERIFIED
+
+
+def test_a_run_of_no_test_where_the_check_was_green_is_no_flaky_one() -> None:
+    night = a_night(Play(writes={OLD: None}), Play(writes={OLD: "old", APP: "old new"}))
+    night.checks.counts = lambda files: Counts(ran=int(OLD in files))
+    assert night.run().end is End.COMPLETE
+    [first, *_] = [fact.verdicts[0] for fact in night.facts(ChecksEnded) if fact.round]
+    assert (first.detail, first.flaky) == ("no test ran", False)
+
+
 def test_fewer_tests_are_said_once_and_listed() -> None:
     ran = iter([20, 14, 14, 14, 14])
     night = a_night(Play(writes={APP: "old a"}), Play(writes={APP: "old b"}), Play(writes={APP: "old c"}), wants="old")
@@ -218,6 +318,33 @@ def test_fewer_tests_are_said_once_and_listed() -> None:
     stopped = night.run()
     assert stopped.end is End.COMPLETE
     assert "fewer tests: make test: 14 tests ran, 20 before" in stopped.evidence
+
+
+def test_fewer_tests_are_listed_at_the_end_in_whichever_round_they_became_fewer() -> None:
+    boxes = (todo("x one", "two", "three"), todo("x one", "x two", "three"), todo("x one", "x two", "x three"))
+    plays = [Play(writes={APP: f"old {turn}", TODO: each}) for turn, each in enumerate(boxes)]
+    files: Files = {APP: "old", OLD: "old", TODO: todo("one", "two", "three")}
+    night = Night(plays, files=files, check=suite, tasks=TODO)
+    night.checks.counts = lambda files: Counts(ran=14 if files.get(APP) != "old" else 20)
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 3)
+    assert "fewer tests: make test: 14 tests ran, 20 before" in stopped.evidence
+    assert "## Fewer tests" in night.prompt(2)
+    assert "## Fewer tests" not in night.prompt(3), "said once"
+
+
+def test_checks_of_a_path_and_a_text_are_tried_on_the_other_tree_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = TextCheck(path=APP, text="new")
+    night = a_night(Play(writes={APP: "old new"}), checks=(MAKE_TEST, there))
+    run, tried = night.checks.run, list[str]()
+
+    def noted(checks: Sequence[Check], *rest: Any, **more: Any) -> tuple[Verdict, ...]:
+        tried.extend(check.name for check in checks if more.get("aside") == "without")
+        return run(checks, *rest, **more)
+
+    monkeypatch.setattr(night.checks, "run", noted)
+    night.run()
+    assert tried == ["make test", there.name]
 
 
 def test_a_kill_in_the_middle_counts_nothing_twice() -> None:
@@ -259,3 +386,46 @@ def test_a_tree_that_cannot_be_read_takes_no_decision_away_from_a_person() -> No
     night.workspace.cleaned = True
     night.workspace.edit({"c.py": "1"})
     assert night.run().decided.rule == "changed-tests"
+
+
+def test_a_check_that_fails_and_passes_with_the_tests_as_they_were_gives_no_answer() -> None:
+    night = a_night(Play(writes={OLD: "skip", APP: "nothing"}), wants="old new")
+    turn = count()
+
+    def rule(files: Files) -> bool:
+        return (
+            suite(files) if files is night.workspace.files or night.checks.aside[-1] != "held" else next(turn) % 2 == 1
+        )
+
+    night.checks.rule = rule
+    stopped = night.run()
+    assert (stopped.end, night.agent.turns) == (End.UNVERIFIED, 1)
+    assert night.checks.aside.count("held") == 2, "a red is run again"
+    assert "the changed tests could not be tried: make test is flaky: it failed and passed" in stopped.evidence
+
+
+def test_a_check_that_fails_and_passes_without_the_work_has_not_looked_at_it() -> None:
+    night = a_night(Play(writes={APP: "old new", "tests/test_new.py": "new"}))
+    turn = count()
+
+    def rule(files: Files) -> bool:
+        aside = files is not night.workspace.files and night.checks.aside[-1] == "without"
+        return next(turn) % 2 == 1 if aside else suite(files)
+
+    night.checks.rule = rule
+    assert "not looked at: make test is flaky: it failed and passed" in night.run().evidence
+    assert night.checks.aside.count("without") == 2
+
+
+def test_the_changed_tests_are_tried_at_the_end_however_long_that_takes() -> None:
+    night = a_night(Play(writes={OLD: "skip", APP: "nothing"}), Play(), wants="old new", timeouts=Timeouts(proof=1))
+    night.run(rounds=1)
+    assert (night.checks.aside, night.verdicts) == (["control", "held", "held"], [False])
+
+
+@pytest.mark.parametrize(("seconds", "answer"), [(2000.0, Answer.NOTICED), (20.0, Answer.UNKNOWN)])
+def test_these_runs_may_take_a_tenth_of_the_time_that_the_loop_has_taken(seconds: float, answer: Answer) -> None:
+    play = Play(writes={APP: "old new", "tests/test_new.py": "new"}, seconds=seconds)
+    night = a_night(play, timeouts=Timeouts(proof=1))
+    night.run()
+    assert [each.answer for each in night.state.proofs.noticed] == [answer]

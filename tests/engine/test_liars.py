@@ -346,6 +346,24 @@ def test_who_calls_nothing_done_leaves_it_unverified() -> None:
     assert (stopped.end, "nothing was changed, and the checks passed before" in said) == (End.UNVERIFIED, True)
 
 
+def test_who_only_mentions_the_promise_is_told_so() -> None:
+    says = "I print <promise>TASK_COMPLETE</promise> once it is there."
+    night = a_night(UNITTEST, GREEN, iter([Play(says=says, writes={"a.py": "1"}), Play(says=DONE)]))
+    ended(night)
+    assert "You mentioned the promise but did not give it" in night.prompt(2)
+
+
+def test_who_calls_all_done_while_a_box_is_open_is_answered() -> None:
+    plays = [
+        Play(says=DONE, writes={"a.py": "1", TODO: todo("x one", "two")}),
+        Play(says=DONE, writes={"b.py": "1", TODO: todo("x one", "x two")}),
+    ]
+    night = a_night(UNITTEST, {**GREEN, TODO: todo("one", "two")}, iter(plays), tasks=TODO)
+    stopped, said = ended(night)
+    assert (stopped.end, "promise" in said) == (End.COMPLETE, False)
+    assert "Your claim to be done was rejected\n\n- 1 task is open in TODO.md" in night.prompt(2)
+
+
 def test_one_step_of_three_goes_on_until_the_agent_gives_its_word() -> None:
     steps = [
         Play(says="The form and the session come next; the login page does not exist yet.", writes={"a.py": "1"}),
@@ -356,6 +374,36 @@ def test_one_step_of_three_goes_on_until_the_agent_gives_its_word() -> None:
     stopped, _ = ended(night)
     assert (stopped.end, night.agent.turns) == (End.COMPLETE, 3)
     assert "- the session" in night.prompt(3)
+
+
+def test_what_an_agent_called_open_stays_open_until_something_is_changed_or_it_says_otherwise() -> None:
+    needs = {**GREEN, "tests/test_app.py": f"import os\n\nassert os.path.exists('.dep')\n{TESTS}"}
+
+    def a_start(*more: str) -> Night:
+        first = Play(
+            says="One.", writes={"a.py": "1"}, meanwhile=lambda: night.workspace.installed.update({".dep": "1"})
+        )
+        night = a_night(UNITTEST, needs, iter([first, "## Open\n- the form", *more]))
+        return night
+
+    lazy = a_start(*["Nothing more today."] * 9)
+    assert ended(lazy)[0].end is End.BLOCKED
+    assert "- the form" in lazy.prompt(4)
+    for settles in (DONE, "I was wrong.\n\n## Open\nNone"):
+        stopped, _ = ended(a_start("Nothing more today.", settles, "Nothing else."))
+        assert stopped.end is End.COMPLETE
+
+
+@pytest.mark.parametrize("heading", ["## Open", "**Open:**"])
+def test_a_promise_beside_what_is_open_ends_nothing_and_the_agent_is_told(heading: str) -> None:
+    says = f"The form is there.\n\n{heading}\n- the session\n\n{DONE}"
+    night = a_night(
+        UNITTEST, GREEN, iter([Play(says=says, writes={"a.py": "1"}), Play(says=DONE, writes={"b.py": "1"})])
+    )
+    stopped, _ = ended(night)
+    assert (stopped.end, night.agent.turns) == (End.COMPLETE, 2)
+    assert "You wrote the promise beside what is still open" in night.prompt(2)
+    assert "- the session" in night.prompt(2)
 
 
 def test_one_step_of_three_is_not_all_of_it_because_a_round_installed_what_the_check_needs() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from bydawn.core.breakers import Limits
 from bydawn.core.facts import BOXED, ChecksEnded, RoundEnded, RoundsBefore, RoundStarted, TamperingAccepted, TaskSettled
-from bydawn.core.loop import BoxMode, Checkpoint, OnTamper, Promise, Sessions, Ticks, WitnessMode
+from bydawn.core.loop import BoxMode, Checkpoint, CheckWhere, OnTamper, Promise, Sessions, Ticks, WitnessMode
 from bydawn.core.requests import AskStop
 from bydawn.core.values import End, TaskStatus
 from engine.fakes import Files
@@ -103,6 +103,23 @@ def test_with_box_on_a_loop_does_not_start_if_the_box_is_in_the_way() -> None:
     stopped = night.run()
     assert (stopped.end, stopped.is_refusal, night.agent.turns) == (End.STOPPED, True, 0)
     assert stopped.reason == "`make test` does not work in the box (--box on); use --box auto"
+
+
+def test_in_a_clean_checkout_a_check_that_only_passes_outside_the_box_has_found_the_workspace() -> None:
+    night = boxed(Night(busy(), check=lambda _: True, check_where=CheckWhere.CLEAN, limits=Limits(rounds=2)))
+    night.checks.in_box = lambda _: False
+    assert night.run().end is End.LIMIT
+    assert {*night.checks.places} == {""}
+    assert not any(fact.passed for fact in night.facts(ChecksEnded))
+
+
+def test_one_that_needs_a_folder_for_a_clean_checkout_is_refused_before_anything_is_paid_for() -> None:
+    night = boxed(Night(busy(), check=lambda _: True, check_where=CheckWhere.CLEAN))
+    night.checks.in_box, night.checks.needs = (lambda _: False), "~/.cache/go-build"
+    stopped = night.run()
+    assert (stopped.end, stopped.is_refusal, night.agent.turns) == (End.STOPPED, True, 0)
+    told = "the box does not let `make test` write to ~/.cache/go-build (--check-where clean)"
+    assert stopped.reason == f"{told}; add --box-write ~/.cache/go-build, or use --box off"
 
 
 def test_a_stop_while_the_box_is_examined_leaves_no_verdict() -> None:

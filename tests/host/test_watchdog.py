@@ -57,11 +57,11 @@ class Stage:
             **{**QUICK, **more},
         )
 
-    def watch(self, work: Callable[[], int], **more: Any) -> int:
+    def watch(self, work: Callable[[], int], restart: Restart | None = None, **more: Any) -> int:
         """In a child, as its signal handlers would be ours; its process id."""
 
         def watch() -> int:
-            self.watchdog(**more).run([self.kept(work)])
+            self.watchdog(**more).run([self.kept(work, restart)])
             return 0
 
         return spawn(watch)
@@ -86,6 +86,14 @@ def test_a_process_that_dies_is_started_ten_times_and_no_more(stage: Stage) -> N
     *_, last, phase = stage.lines(stage.told)
     assert phase == "exhausted"
     assert "shop: its process died 11 times in a row; the last time it was killed (signal 9)" in last
+
+
+def test_a_loop_that_had_died_too_often_before_is_given_up_and_not_started(stage: Stage) -> None:
+    """Another watchdog saw it die, or none did."""
+    too_often = Restart(number=11, why=Death.FOUND)
+    assert ended(stage.watch(lambda: 0, too_often)) == 0
+    assert stage.lines(stage.starts) == ["gave up: 11"]
+    assert stage.lines(stage.told)[-1] == "exhausted"
 
 
 def test_a_loop_that_ends_in_good_order_is_left_alone_whatever_its_exit_code(stage: Stage) -> None:

@@ -1,7 +1,6 @@
 """`codex-loop init`: what is refused before Codex is asked, what it is asked, and what is written (C-010, C-069)."""
 
 import json
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,14 +104,14 @@ def test_everything_is_written_and_trusted_if_a_person_agreed(stage: Stage) -> N
     assert state["meta"]["source_prompt"] == "Greet"
     commands = [step.command for step in begun.steps]
     assert (commands[0], commands[-1]) == (f"cd {stage.root}", "codex-loop run")
-    assert "bydawn trust codex-loop.yaml" not in commands
+    assert "codex-loop trust" not in commands
     assert "codex-loop.yaml is there already" in refused(stage).what
 
 
 def test_without_an_answer_of_a_person_the_commands_are_written_and_not_trusted(stage: Stage) -> None:
     begun = write(stage, agreed=False)
     assert not own_config.is_trusted(DIALECT, stage.root)
-    assert "bydawn trust codex-loop.yaml" in [step.command for step in begun.steps]
+    assert "codex-loop trust" in [step.command for step in begun.steps]
 
 
 @pytest.mark.parametrize("path", ["codex-loop.yaml", "spec/001-project-spec.md", "tasks/007-mine.md"])
@@ -189,12 +188,6 @@ def test_what_cannot_work_is_refused_before_codex_is_asked(stage: Stage, monkeyp
     assert "is in no git repository" in refused(stage).what
     monkeypatch.setenv(COOKIE, "x.1")
     assert refused(stage).what == "agents may not do this"
-
-
-def test_a_project_that_cannot_be_written_is_refused(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    may, root = os.access, str(stage.root)  # whoever is root may write everywhere
-    monkeypatch.setattr("os.access", lambda path, mode: not str(path).startswith(root) and may(path, mode))
-    assert "cannot be written" in refused(stage).what
 
 
 def test_a_run_at_work_is_refused_with_8(stage: Stage) -> None:

@@ -16,7 +16,6 @@ from bydawn.core.rules import Rule
 from bydawn.core.values import End
 from bydawn.dialects.codex_loop.config import Cleanup, Pruned
 from bydawn.operations.dialects.codex_loop.cleanup import Asked, clean, rules
-from bydawn.operations.dialects.codex_loop.cleanup import Rule as Kept
 from bydawn.store.lock import Lock
 from core.facts_made import NOON, a_round, started
 from dialects.codex_loop_made import COMPLETE, stop
@@ -114,21 +113,21 @@ def test_what_goes_is_beyond_the_number_and_old_enough(
 @pytest.mark.parametrize(
     ("asked", "usual", "logs", "runs"),
     [
-        (Asked(), Cleanup(), Kept(10, None), Kept(10, None)),
-        (Asked(), Cleanup(keep=5, older_than_days=3), Kept(5, 3), Kept(5, 3)),
-        (Asked(), Cleanup(keep=5, directory_keep=Pruned(logs=0)), Kept(0, None), Kept(5, None)),
-        (Asked(keep=1), Cleanup(keep=5, directory_keep=Pruned(logs=9)), Kept(1, None), Kept(1, None)),
-        (Asked(keep=1, directory_keep=Pruned(logs=2)), Cleanup(), Kept(2, None), Kept(1, None)),
+        (Asked(), Cleanup(), (10, None), (10, None)),
+        (Asked(), Cleanup(keep=5, older_than_days=3), (5, 3), (5, 3)),
+        (Asked(), Cleanup(keep=5, directory_keep=Pruned(logs=0)), (0, None), (5, None)),
+        (Asked(keep=1), Cleanup(keep=5, directory_keep=Pruned(logs=9)), (1, None), (1, None)),
+        (Asked(keep=1, directory_keep=Pruned(logs=2)), Cleanup(), (2, None), (1, None)),
         (
             Asked(directory_older_than_days=Pruned(logs=1)),
             Cleanup(older_than_days=7, directory_older_than_days=Pruned(logs=9, runs=8)),
-            Kept(10, 1),
-            Kept(10, 8),
+            (10, 1),
+            (10, 8),
         ),
     ],
 )
 def test_what_is_typed_comes_first_and_then_what_is_for_one_folder(
-    asked: Asked, usual: Cleanup, logs: Kept, runs: Kept
+    asked: Asked, usual: Cleanup, logs: tuple[int, int | None], runs: tuple[int, int | None]
 ) -> None:
     """C-015"""
     found = rules(asked, usual)

@@ -39,7 +39,7 @@ def test_a_project_that_can_run_has_no_errors_and_looking_changes_nothing(stage:
     exclude = stage.root / ".git/info/exclude"
     assert found.warnings == [
         "the commands in codex-loop.yaml do not run before you have agreed to them:"
-        " `bydawn trust codex-loop.yaml` shows them, and asks",
+        " `codex-loop trust` shows them, and asks",
         ".gitignore does not name .codex-loop/ (--repair adds it)",
         f"{exclude} does not name .codex-loop/ (--repair adds it)",
     ]
@@ -152,6 +152,16 @@ def test_a_changed_state_is_only_shown_and_written_again_when_asked(stage: Stage
     assert not any("state.json" in row for row in doctor.examine(stage.root).warnings)
 
 
+def test_a_damaged_record_is_an_error_and_an_intact_one_is_said(stage: Stage) -> None:
+    prepared(stage)
+    assert any(row.endswith("records are intact") for row in doctor.examine(stage.root).checked)
+    standing = project.standing_of(stage.root)
+    assert standing
+    text = standing.folder.ledger.read_bytes()
+    standing.folder.ledger.write_bytes(text.replace(b'"type":', b'"typo":', 1))
+    assert any("is damaged at line 1" in row for row in doctor.examine(stage.root).errors)
+
+
 def test_files_that_another_program_left_are_removed_when_asked_and_those_of_others_stay(stage: Stage) -> None:
     stage.write(".codex-loop/run.lock", '{"pid": 4194303}')
     stage.write(".codex-loop/registry.json", "{}")
@@ -182,3 +192,15 @@ def test_an_agent_may_look_and_not_repair(stage: Stage, monkeypatch: pytest.Monk
     assert doctor.examine(stage.root).errors == []
     with pytest.raises(UserError, match="agents may not do this"):
         doctor.examine(stage.root, repair=True)
+
+
+def test_a_damaged_byte_in_the_record_is_an_error_also_where_a_snapshot_stands_for_it(stage: Stage) -> None:
+    prepared(stage)
+    standing = project.standing_of(stage.root)
+    assert standing
+    ledger = standing.folder.ledger
+    data = bytearray(ledger.read_bytes())
+    data[40] ^= 1
+    ledger.write_bytes(data)
+    [error] = doctor.examine(stage.root).errors
+    assert f"the ledger {ledger} is damaged at line 1" in error

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from bydawn.core.errors import UserError
-from bydawn.operations.dialects.codex_loop.logs import tail
+from bydawn.operations.dialects.codex_loop.reports import tail
 from bydawn.store.lock import Lock
 from core.facts_made import a_round, started
 from operations.codex_loop_project import Project

@@ -1,10 +1,8 @@
-"""codex-loop: what `events`, `sessions`, `evidence`, `snapshots` and `health` say about a project."""
+"""codex-loop: what `events`, `sessions`, `snapshots` and `health` say about a project."""
 
-import json
 import os
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,18 +16,16 @@ from bydawn.core.history import EVENTS_KEPT
 from bydawn.core.rules import Rule
 from bydawn.core.values import End, TaskClaim, TaskStatus
 from bydawn.dialects.codex_loop.config import METRICS
-from bydawn.dialects.codex_loop.events import Wanted
-from bydawn.dialects.codex_loop.metrics import Metrics
-from bydawn.dialects.codex_loop.period import period
+from bydawn.dialects.codex_loop.document import Document, Meta, Ours
+from bydawn.dialects.codex_loop.events import Wanted, period, snapshot_line
+from bydawn.dialects.codex_loop.metrics import metrics_of
 from bydawn.operations.dialects.codex_loop import reports
-from bydawn.operations.dialects.codex_loop.evidence import Lengths, collect, collected, evidence, write_report
-from bydawn.operations.dialects.codex_loop.health import health
+from bydawn.operations.dialects.codex_loop.reports import health, write_report
 from bydawn.store import watches
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import Damaged, LoopLedger, backwards, records
 from bydawn.store.lock import Lock
 from bydawn.store.registry import Registry
-from bydawn.system import shared_file
 from core.facts_made import a_note, a_round, run_started, started
 from dialects.codex_loop_made import COMPLETE, PREPARATION, begun, settled, stop
 from operations.codex_loop_project import DOCS, LEXER, PARSER, Project
@@ -215,133 +211,45 @@ def test_before_anything_has_run_there_is_no_latest_session(project: Project) ->
         reports.sessions(project.root, None, latest=True)
 
 
-# -- evidence ----------------------------------------------------------------------------------------------------------
-
-
-def bundle(project: Project, task: str | None = None, *, latest: bool = False, **lengths: int) -> dict[str, Any]:
-    return dict(msgspec.to_builtins(evidence(project.root, task, Lengths(**lengths), latest=latest)))
+# -- snapshots ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def worked_on(project: Project) -> Project:
     """Two tasks; the second is up, and its last iteration was cut before it answered."""
-    cut = an_iteration(3, PARSER, claim=None)
     project.has(
         begun(LEXER, PARSER),
         *an_iteration(1, claim="done"),
         settled(LEXER, TaskStatus.DONE),
-        *an_iteration(2, PARSER),
-        *cut,
+        *an_iteration(2, PARSER, said=f"used {KEY}"),
+        *an_iteration(3, PARSER, claim=None),
     )
-    for number in (1, 2, 3):
-        project.printed(number, "".join(f'{{"n":{each}}}\n' for each in range(number * 10)))
-        project.printed(number, f"You.\nDo {number}.\nKEY={KEY}\n", "prompt.md")
-    project.printed(1, '{"status": "complete"}', "reply.md")
-    project.printed(2, f'{{"status": "continue", "blockers": ["{KEY}"]}}', "reply.md")
     return project
 
 
-def test_evidence_is_what_someone_else_needs_to_know_about_a_task(worked_on: Project) -> None:
-    """C-064"""
-    found = bundle(worked_on, prompt=2, log=2, events=1)
-    assert (found["task_id"], found["selection"], found["session_id"]) == (PARSER, "current_task", f"s-{PARSER}")
-    assert (found["prompt_preview"], found["log_tail"]) == ("You.\nDo 3.", '{"n":28}\n{"n":29}')
-    assert [row["iteration"] for row in found["recent_events"]] == [3]
-    assert found["run_payload"] == {"status": "continue", "blockers": ["[secret]"]}, "the last that there is"
-    assert found["overall_status"] == "blocked" and found["last_blocker"]["code"] == "interrupted"
-    assert KEY not in msgspec.json.encode(bundle(worked_on)).decode()
-    assert bundle(worked_on)["prompt_preview"].splitlines()[2] == "KEY=[secret]"
-
-
-def test_evidence_is_about_the_task_that_is_meant(worked_on: Project) -> None:
-    named = bundle(worked_on, LEXER, events=0)
-    assert (named["task_id"], named["selection"], named["recent_events"]) == (LEXER, "task_id", ())
-    assert named["run_payload"] == {"status": "complete"}
-    assert bundle(worked_on, latest=True)["task_id"] == PARSER
-    unknown = bundle(worked_on, DOCS)
-    assert (unknown["session_snapshot"]["iterations"], unknown["prompt_preview"], unknown["run_payload"]) == (
-        0,
-        None,
-        None,
-    )
-
-
-def test_without_its_output_the_rest_is_still_evidence(worked_on: Project) -> None:
-    for name in ("prompt.md", "stdout"):
-        (worked_on.folder / f"rounds/0003/{name}").unlink()
-    found = bundle(worked_on, prompt=0, log=0)
-    assert (found["prompt_preview"], found["log_tail"]) == (None, None)
-    assert found["recent_events"]
-
-
-def test_what_is_collected_is_in_the_index_and_two_at_once_lose_nothing(
-    worked_on: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """C-014"""
-    monkeypatch.setattr(shared_file, "PATIENCE", 60.0)  # on a busy machine eight have to wait for each other
-    found, folder = evidence(worked_on.root, LEXER, Lengths(), latest=False), tmp_path / "kept"
-    with ThreadPoolExecutor(8) as pool:
-        paths = [*pool.map(lambda _: collect(folder, found), range(24))]
-    assert len({*paths}) == 24
-    listed = collected(folder)
-    assert sorted(each.snapshot_path for each in listed) == sorted(map(str, paths))
-    assert {(each.task_id, each.overall_status, each.last_blocker_code) for each in listed} == {
-        (LEXER, "blocked", "interrupted")
-    }
-    assert json.loads(paths[0].read_text())["task_id"] == LEXER
-    assert sorted(path.name for path in folder.iterdir() if path.suffix != ".json") == [".index.lock"]
-
-
-def test_the_index_keeps_what_others_wrote_and_a_broken_one_is_never_overwritten(
-    worked_on: Project, tmp_path: Path
-) -> None:
-    found = evidence(worked_on.root, LEXER, Lengths(), latest=False)
-    theirs = {
-        "generated_at": "2025-01-01T00:00:00+00:00",
-        "task_id": "x",
-        "more": [1],
-        "snapshot_path": "/elsewhere/x.json",
-    }
-    (tmp_path / "index.json").write_text(json.dumps({"snapshots": [theirs], "by": "them"}))
-    collect(tmp_path, found)
-    index = json.loads((tmp_path / "index.json").read_text())
-    assert (index["by"], index["snapshots"][0], len(index["snapshots"])) == ("them", theirs, 2)
-    assert collected(tmp_path)[0].snapshot_path == "/elsewhere/x.json"
-    (tmp_path / "index.json").write_text('{"snapshots": [')
-    before = sorted(tmp_path.iterdir())
-    for work in (lambda: collect(tmp_path, found), lambda: collected(tmp_path)):
-        with pytest.raises(UserError, match=r"index\.json cannot be read") as refused:
-            work()
-        assert refused.value.hint
-    assert (tmp_path / "index.json").read_text() == '{"snapshots": ['
-    assert sorted(tmp_path.iterdir()) == before
-
-
-def _a_file(place: Path) -> Path:
-    (place / "file").write_text("mine")
-    return place / "file"
-
-
-@pytest.mark.parametrize(
-    ("made", "what"),
-    [
-        (_a_file, "is not a folder"),
-        (lambda place: place / "no/such", "nothing can be written to"),
-    ],
-)
-def test_a_folder_that_cannot_be_written_is_refused(
-    worked_on: Project, tmp_path: Path, made: Callable[[Path], Path], what: str
-) -> None:
-    found = evidence(worked_on.root, LEXER, Lengths(), latest=False)
-    with pytest.raises(UserError, match=what) as refused:
-        collect(made(tmp_path), found)
-    assert refused.value.cause and refused.value.hint
+def test_a_snapshot_is_what_an_iteration_left(worked_on: Project) -> None:
+    """C-014, C-064"""
+    root = worked_on.root
+    lines = [snapshot_line(each).split("  ") for each in reports.snapshots(root, None, None)]
+    assert [line[1:5] for line in lines] == [
+        ["iteration 1", LEXER, "complete", "no change"],
+        ["iteration 2", PARSER, "continue", "no change"],
+        ["iteration 3", PARSER, "iteration", "no change"],
+    ]
+    assert [each.iteration for each in reports.snapshots(root, PARSER, None)] == [2, 3]
+    assert [each.iteration for each in reports.snapshots(root, None, 2)] == [2, 3]
+    assert reports.snapshot(root, 2).summary == "used [secret]"
+    with pytest.raises(UserError, match="there is no snapshot 4") as refused:
+        reports.snapshot(root, 4)
+    assert refused.value.cause == "1 to 3 are kept"
+    with pytest.raises(UserError, match="there is no task '9'"):
+        reports.snapshots(root, "9", None)
 
 
 @pytest.mark.parametrize(
     ("path", "what"),
     [
-        ("folder", "is a folder"),
+        ("folder", "is not a regular file"),
         ("no/file", "there is no folder"),
         ("pipe", "is not a regular file"),
         ("file/below", "there is no folder"),
@@ -363,8 +271,8 @@ def test_a_report_goes_to_a_file_whole_or_not_at_all(tmp_path: Path, path: str, 
 # -- health ------------------------------------------------------------------------------------------------------------
 
 
-def looked(project: Project, snapshot_dir: Path | None = None) -> tuple[str, tuple[str, ...]]:
-    found = health(project.root, 20, snapshot_dir)
+def looked(project: Project) -> tuple[str, tuple[str, ...]]:
+    found = health(project.root, 20)
     return found.health, found.problems
 
 
@@ -422,7 +330,7 @@ def test_a_run_that_gives_no_sign_of_life_needs_a_person(project: Project) -> No
     with running(project, heartbeat_age=290):
         assert looked(project) == ("ok", ())
     with running(project, heartbeat_age=330):
-        found = health(project.root, 20, None)
+        found = health(project.root, 20)
     assert (found.health, found.running) == ("degraded", True)
     [problem] = found.problems
     assert problem.startswith("the run has given no sign of life for 5 m 3")
@@ -431,7 +339,7 @@ def test_a_run_that_gives_no_sign_of_life_needs_a_person(project: Project) -> No
 
 def test_what_cannot_be_read_is_an_error(project: Project, tmp_path: Path) -> None:
     """C-062: no folder, nothing set up, a wrong configuration, a damaged record."""
-    assert health(tmp_path / "gone", 20, None).health == "error"
+    assert health(tmp_path / "gone", 20).health == "error"
     assert looked(project) == ("ok", ())  # set up, and nothing has run
     project.has(PREPARATION, runs=False)
     assert looked(project) == ("ok", ())
@@ -440,7 +348,7 @@ def test_what_cannot_be_read_is_an_error(project: Project, tmp_path: Path) -> No
     assert looked(project)[1][0].startswith("codex-loop.yaml is missing")
     project.write("codex-loop.yaml", "version: 9\n")
     project.has(*an_iteration(1), COMPLETE)
-    found = health(project.root, 20, None)
+    found = health(project.root, 20)
     assert (found.health, found.overall_status) == ("error", "completed")
     project.configured()
     ledger = project.folder / "ledger.jsonl"
@@ -451,24 +359,11 @@ def test_what_cannot_be_read_is_an_error(project: Project, tmp_path: Path) -> No
 
 def test_who_watches_a_project_is_named(project: Project) -> None:
     project.has(*an_iteration(1), COMPLETE)
-    assert health(project.root, 20, None).watchdog is None
+    assert health(project.root, 20).watchdog is None
     for workspace, kind, line in ((None, "service", "service of all loops"), (project.root, "daemon", "daemon")):
         watches.take(Registry(), workspace, kind)
-        watchdog = health(project.root, 20, None).watchdog
+        watchdog = health(project.root, 20).watchdog
         assert watchdog and watchdog.line == f"{line} (pid {os.getpid()})"
-
-
-def test_collected_evidence_is_counted_and_a_broken_index_is_a_problem(worked_on: Project, tmp_path: Path) -> None:
-    assert health(worked_on.root, 20, None).snapshots is None
-    collect(worked_on.root / "snapshots", evidence(worked_on.root, LEXER, Lengths(), latest=False))
-    found = health(worked_on.root, 20, None).snapshots
-    assert found and found.total_snapshots == 1
-    worked_on.write("snapshots/index.json", "{")
-    answer, problems = looked(worked_on)
-    assert (answer, len(problems)) == ("degraded", 2)
-    assert "index.json cannot be read" in problems[0]
-    with pytest.raises(UserError, match="there are no snapshots in"):
-        looked(worked_on, tmp_path / "gone")
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------
@@ -487,7 +382,7 @@ def test_a_project_that_cannot_be_written_can_be_read(worked_on: Project) -> Non
     try:
         assert labels(worked_on)
         assert reports.sessions(worked_on.root, None, latest=False).tasks
-        assert bundle(worked_on)
+        assert reports.snapshots(worked_on.root, None, None)
         assert looked(worked_on)[0] == "degraded"
     finally:
         for path in (worked_on.root, worked_on.root / "tasks"):
@@ -499,4 +394,5 @@ def test_the_page_has_every_number() -> None:
     """C-016"""
     page = (ROOT / "docs/codex-loop.md").read_text()
     assert METRICS.rpartition("/")[2] in page
-    assert [name for name in Metrics.__struct_fields__ if f"`{name}`" not in page] == []
+    document = Document(meta=Meta(), bydawn=Ours(loop="night", uid="u-1", seq=1))
+    assert [name for name in metrics_of(document) if f"`{name}`" not in page] == []

@@ -36,7 +36,9 @@ def test_all_layers_are_read_from_their_places(home: Path, monkeypatch: pytest.M
         "RLOOP_MODEL",
     )
     monkeypatch.setenv("RLOOP_MODEL", "")
-    assert configuration.read(app).model == "b", "an empty variable sets nothing"
+    assert configuration.read(app).model is None, "an empty variable switches off what can be nothing"
+    monkeypatch.setenv("RLOOP_TASK_FILE", "")
+    assert configuration.read(app).task_file == "PRD.md", "and is not set where something has to be"
     assert configuration.read(None).max_iterations == 20
     monkeypatch.setenv("RLOOP_CONFIG_DIR", str(home / "elsewhere"))
     assert (configuration.config_folder(), configuration.read(None).model) == (home / "elsewhere", None)

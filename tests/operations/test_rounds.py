@@ -9,15 +9,17 @@ from bydawn.core.facts import AnyFact, ChecksEnded, RoundEnded
 from bydawn.core.history import History
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
-from bydawn.core.values import UNCLEAR, Changes, Promised, TaskClaim
-from bydawn.operations.rounds import EndedRoundView, past_row, remarks, round_view, row_at_end
+from bydawn.core.values import UNCLEAR, Changes, Counts, Promised, TaskClaim
+from bydawn.operations.rounds import EndedRoundView, past_row, proof_remarks, remarks, round_view, row_at_end
 from core.facts_made import (
     BORN,
     BROKEN,
     CHECKED,
     DONE,
     FOLDER,
+    MAKE_TEST,
     PROMISED,
+    a_loop,
     a_round,
     after_all,
     checked,
@@ -64,6 +66,19 @@ def test_a_promise_that_was_not_accepted_is_remarked_on_with_what_is_missing() -
     _, texts = at_end(*a_round(1, promise=Promised.GIVEN), checked(1, passed=False), loop=CHECKED)
     assert texts[0] == "exit 2: FAIL: test_rounding"
     assert texts[1].startswith("the agent says it is done, but 1 of 1 checks failed")
+
+
+def test_a_promise_that_was_only_mentioned_is_remarked_on_wherever_the_agents_word_is_needed() -> None:
+    for loop in (PROMISED, a_loop(checks=(MAKE_TEST,))):
+        _, texts = at_end(*a_round(1, promise=Promised.MENTIONED), checked(1), loop=loop)
+        assert texts == ["the agent only mentioned the promise, so it does not count"]
+
+
+@pytest.mark.parametrize("counts", [Counts(), Counts(skipped=2)])
+def test_a_check_that_runs_no_test_is_said_to_prove_nothing_before_the_first_round(counts: Counts) -> None:
+    [verdict] = checked(0).verdicts
+    baseline = msgspec.structs.replace(checked(0), verdicts=(msgspec.structs.replace(verdict, counts=counts),))
+    assert [remark.text for remark in proof_remarks(baseline)] == ["! make test ran no test, so it proves nothing"]
 
 
 def test_an_answer_that_claims_nothing_and_a_claim_without_a_change_are_remarked_on() -> None:

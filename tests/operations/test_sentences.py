@@ -17,6 +17,7 @@ from bydawn.operations.sentences import Counting, Sentence, amount_done, opening
 from core.facts_any import HISTORIES
 from core.facts_made import (
     LISTED,
+    MAKE_TEST,
     NOON,
     PROMISED,
     a_loop,
@@ -145,6 +146,15 @@ def test_a_wait_says_whether_it_costs_a_round_in_the_words_of_the_dialect() -> N
 
 def test_limits_are_raised_over_those_in_force_and_not_over_the_first_ones() -> None:
     assert said(run_started(), raised(rounds=99), raised(rounds=50))[0].text == "Limits changed."
+
+
+def test_the_opening_names_the_agents_word_where_checks_need_it() -> None:
+    for loop, label, text in (
+        (a_loop(checks=(MAKE_TEST,)), "Needs", "make test, and the agent's word that it is done"),
+        (a_loop(checks=(MAKE_TEST,), promise_required=False), "Check", "make test"),
+    ):
+        shown = {field.label: field.text for field in opening(loop, LoopState(), None)}
+        assert {name: shown[name] for name in ("Needs", "Check") if name in shown} == {label: text}
 
 
 def test_the_opening_names_the_goal_and_the_limits() -> None:

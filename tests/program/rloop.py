@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from driving import COMMAND, Home, Said, a_repository, alive_with, is_alive, ledger_of, said, stat_of, wait_for
-from program.strict_claude import Turns, calls, install
+from program.strict_claude import Turns, calls, install, log_in
 
 Json = dict[str, Any]
 Turn = dict[str, Any]
@@ -50,6 +50,7 @@ class Rloop:
         self.bin = home.root / "bin"
         programs = os.environ["PATH"] if tmux else _without_tmux().name
         home.env["PATH"] = f"{self.bin}:{COMMAND.parent}:{programs}"
+        self.login = log_in(home.root / "home")
         for name in [name for name in home.env if name.startswith(("RLOOP_", "IS_SANDBOX", "TMUX"))]:
             del home.env[name]
 

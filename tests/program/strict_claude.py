@@ -92,6 +92,14 @@ def install(folder: Path, turns: Turns | Mapping[str, Turns], name: str = "claud
     return shim
 
 
+def log_in(home: Path) -> Path:
+    """What makes Claude's log-in look as if it were there, in a home."""
+    path = home / ".claude/.credentials.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch()
+    return path
+
+
 def calls(folder: Path) -> list[Json]:
     """Every call: argv, pid, cwd and, unless it was refused, prompt, session, mode, model, turn and environment."""
     return lines_of(folder / "kept/calls.jsonl")

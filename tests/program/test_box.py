@@ -246,6 +246,15 @@ def test_a_check_that_the_box_keeps_from_its_cache_runs_outside_and_that_is_said
     assert "so it runs outside" in boxed.bydawn("show").out
 
 
+def test_a_clean_checkout_never_finds_a_file_of_the_workspace_that_git_ignores(boxed: Home) -> None:
+    (boxed.repo / ".gitignore").write_text("local.txt\n")
+    (boxed.repo / "local.txt").write_text("here before the first round\n")
+    check = f"cat {boxed.repo}/local.txt"
+    done = boxed.run(boxed.rounds([OK, DONE]), "-k", check, "--check-where", "clean", "--rounds", "1")
+    assert done.code != 0
+    assert [(verdict["passed"], verdict["outside"]) for verdict in verdicts(boxed, -1)] == [(False, False)]
+
+
 def test_a_check_in_the_box_that_needs_a_folder_later_says_so(boxed: Home) -> None:
     """Its baseline was green; outside it would run what the agent wrote."""
     (boxed.root / "home/.tool").mkdir()

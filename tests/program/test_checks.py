@@ -6,11 +6,14 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bydawn.core.errors import OwnFailure
 from bydawn.core.loop import Check, CheckWhere, CommandCheck, PathCheck, TextCheck
+from bydawn.core.proof import Proofs
 from bydawn.core.redact import Secrets
-from bydawn.core.values import Verdict
+from bydawn.core.values import Counts, Verdict
+from bydawn.core.verdicts import counted
 from bydawn.process.checks import ShellChecks
 from bydawn.process.child import ChildProcesses
 from bydawn.process.shell import Shell
@@ -83,6 +86,18 @@ def test_a_path_has_to_be_a_file_or_folder_in_the_workspace(root: Path, loop: Pa
     ]
 
 
+def test_an_output_that_is_too_long_to_be_read_has_no_count_and_is_not_one_without_tests(
+    root: Path, loop: Path
+) -> None:
+    tests = "echo 'Ran 3 tests in 0.001s'; echo; echo OK"
+    [short, long] = run(checks_in(root, loop), tests, f"head -c 4300000 /dev/zero | tr '\\0' 'x'; {tests}")
+    assert (short.counts, short.uncounted) == (Counts(ran=3), False)
+    assert (long.passed, long.counts, long.uncounted) == (True, None, True)
+    known = Proofs(counting=(long.check,), tested=(long.check,), red=(long.check,))
+    assert counted(long, known, holds=True).passed
+    assert not counted(replace(long, uncounted=False), known, holds=True).passed
+
+
 def test_the_same_failure_is_known_again_whatever_times_are_in_it(root: Path, loop: Path) -> None:
     checks = checks_in(root, loop)
     [one] = run(checks, "echo 2 failed in 0.$$s, pid $$; date; exit 1")
@@ -117,6 +132,16 @@ def test_a_poisoned_cache_of_a_protected_module_is_not_used(root: Path, loop: Pa
     assert said(loop, "check-1.txt") != said(loop, "check-2.txt")  # one check cannot prepare the cache of the next
     assert os.listdir(root / "__pycache__")
     assert not (loop / "tmp").exists()
+
+
+def test_where_another_tree_is_tried_every_run_begins_with_an_empty_cache(root: Path, loop: Path) -> None:
+    checks = [CommandCheck(command="echo $PYTHONPYCACHEPREFIX")]
+    for aside in ("", "held", "without"):
+        ShellChecks(shell(loop), root, temporary=loop / "tmp").run(checks, 1, "", lambda: False, aside=aside)
+    before, held, without = (said(loop, name) for name in ("check-1.txt", "held-1.txt", "without-1.txt"))
+    assert before.strip() == ""
+    assert held != without
+    assert "pycache" in held and "pycache" in without
 
 
 def test_a_second_try_does_not_overwrite_what_the_first_one_said(root: Path, loop: Path) -> None:

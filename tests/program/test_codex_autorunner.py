@@ -918,7 +918,7 @@ def test_a_config_of_a_clone_that_only_has_documented_values_is_asked_about_too(
     runner("init")
     runner.home.env["XDG_STATE_HOME"] = str(runner.home.root / "another")  # a person who did not write it
     refused = runner("run")
-    assert (refused.code, "bydawn trust" in refused.err, runner.calls) == (2, True, []), refused
+    assert (refused.code, "`codex-autorunner trust --once " in refused.err, runner.calls) == (2, True, []), refused
     shown = answered(runner.home, "y\n", "run", command="codex-autorunner")
     assert shown.code == 0, shown
 

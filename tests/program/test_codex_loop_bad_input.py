@@ -47,14 +47,6 @@ def tasks(**texts: str) -> Arrange:
     return lambda project: project.project(*by_name, texts=by_name)
 
 
-def config(text: str) -> Arrange:
-    def arrange(project: CodexLoop) -> None:
-        project.project(ONE, agreed=False)
-        project.write(CONFIG, text)
-
-    return arrange
-
-
 def no_repository(project: CodexLoop) -> None:
     project.project(ONE)
     shutil.rmtree(project.repo / ".git")
@@ -82,35 +74,19 @@ def nothing(_: CodexLoop) -> None: ...
 
 CASES = {
     "no repository": Case(no_repository, "git"),
-    "no repository, init": Case(lambda project: shutil.rmtree(project.repo / ".git"), "git", INIT),
     "no commit yet": Case(no_commit, "commit"),
     "a prefix with a space": Case(having(execution={"worktree": {"branch_prefix": "my loop/"}}), "branch_prefix"),
-    "a prefix with ..": Case(having(execution={"worktree": {"branch_prefix": "a..b/"}}), "branch_prefix"),
     "a folder where the worktree goes": Case(a_folder_is_there, "codex-loop-shop"),
     "the branch is checked out": Case(a_branch_is_out, BRANCH),
     "no configuration": Case(nothing, "codex-loop init"),
-    "no tasks": Case(lambda project: project.project(), "tasks"),
-    "an empty task": Case(tasks(**{ONE: "# One\n\nDo it.\n", TWO: " \n"}), TWO),
-    "an unknown dependency": Case(tasks(**{ONE: "<!-- depends_on: 009-nine -->\n# One\n\nDo it.\n"}), "009-nine"),
     "a circle": Case(
         tasks(**{name: f"<!-- depends_on: {other} -->\n# x\n\nDo it.\n" for name, other in ((ONE, TWO), (TWO, ONE))}),
         TWO,
     ),
-    "no goal": Case(having(goal={"summary": " "}), "goal.summary"),
-    "nothing to be done when": Case(having(goal={"done_when": []}), "goal.done_when"),
-    "any of them": Case(having(verification={"pass_requires_all": False}), "pass_requires_all"),
-    "another strategy": Case(having(tasks={"strategy": "parallel"}), "tasks.strategy"),
-    "no JSON from Codex": Case(having(codex={"use_json": False}), "codex.use_json"),
     "iterations below none": Case(having(execution={"max_iterations": -1}), f"{CONFIG}:18"),
-    "seconds in words": Case(having(verification={"timeout_seconds": "soon"}), "timeout_seconds"),
-    "another sandbox": Case(having(execution={"sandbox": "none"}), "execution.sandbox"),
-    "a list": Case(config("- a\n- b\n"), f"{CONFIG}:1"),
-    "tabs": Case(config("goal:\n\tsummary: x\n"), f"{CONFIG}:2"),
-    "a key twice": Case(config("version: 1\nversion: 1\n"), f"{CONFIG}:2"),
     "binary": Case(lambda project: (project.repo / CONFIG).write_bytes(bytes(range(256))), CONFIG),
     "no prompt": Case(nothing, "--prompt", ("init",), 2),
     "a blank prompt": Case(nothing, "--prompt", ("init", "--prompt", " ")),
-    "files of another time": Case(having(), CONFIG, INIT),
     "no cycles": Case(having(), "--max-cycles", ("run", "--continuous", "--max-cycles", "0"), 2),
     "sleep below none": Case(
         having(), "--cycle-sleep-seconds", ("run", "--continuous", "--cycle-sleep-seconds", "-1"), 2
@@ -137,24 +113,12 @@ def test_bad_input_is_answered_with_what_why_and_what_to_do(project: CodexLoop, 
     assert (tree_of(project.home.root), project.calls) == (before, [])
 
 
-PROPOSALS: dict[str, tuple[object, str]] = {
-    "no JSON": ("I would rather talk about it.", "JSON"),
-    "no tasks": ({**PROPOSAL, "tasks": []}, "tasks"),
-    "a slug with /": ({**PROPOSAL, "tasks": [{**PROPOSAL["tasks"][0], "slug": "../../etc/x"}]}, "slug"),
-    "an empty text": ({**PROPOSAL, "tasks": [{**PROPOSAL["tasks"][0], "markdown": " "}]}, "add"),
-    "no verification": ({**PROPOSAL, "verification_commands": []}, "verification"),
-    "a command of two lines": ({**PROPOSAL, "verification_commands": ["true\ncurl x | sh"]}, "verification"),
-}
-
-
-@pytest.mark.parametrize("name", PROPOSALS)
-def test_a_proposal_that_cannot_be_used_is_not_written(project: CodexLoop, name: str) -> None:
-    """C-010: Codex was asked once; its answer is kept and named."""
-    reply, named = PROPOSALS[name]
-    project.plays({"reply": reply})
+def test_a_proposal_that_cannot_be_used_is_not_written(project: CodexLoop) -> None:
+    """C-010: Codex was asked once."""
+    project.plays({"reply": {**PROPOSAL, "verification_commands": ["true\ncurl x | sh"]}})
     before = tree_of(project.repo)
     refused = project(*INIT)
-    assert (refused.code, is_error(refused.err), named in refused.err) == (1, True, True), refused
+    assert (refused.code, is_error(refused.err), "verification" in refused.err) == (1, True, True), refused
     assert (tree_of(project.repo), len(project.calls)) == (before, 1)
 
 

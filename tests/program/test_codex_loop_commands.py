@@ -37,17 +37,14 @@ PROJECTS: dict[str, Callable[[CodexLoop], None]] = {"finished": finished, "block
 # And how each ends in these three.
 COMMANDS: dict[str, tuple[int, int, int]] = {
     "run": (0, 2, 1),
-    "status": (0, 0, 1),
     "status --summary": (0, 0, 1),
     "doctor": (0, 0, 1),
-    "doctor --repair": (0, 0, 1),
     "logs": (0, 0, 0),
     "logs tail --lines 2": (0, 0, 0),
     f"logs tail --task-id {ONE}": (0, 0, 1),
     "events": (0, 0, 1),
     "events --limit 1 --json": (0, 0, 1),
     "events --summary": (0, 0, 1),
-    "events --summary --json --event-type blocked": (0, 0, 1),
     f"events --task-id {ONE} --event-type iteration:complete --since 2026-01-01T00:00Z": (0, 0, 1),
     "events --until 2026-01-01T00:00+01:00": (0, 0, 1),
     "events --since 2026-01-01T00:00": (1, 1, 1),
@@ -59,11 +56,6 @@ COMMANDS: dict[str, tuple[int, int, int]] = {
     "sessions --json": (0, 0, 1),
     "sessions --latest": (0, 0, 1),
     f"sessions --task-id {ONE} --latest": (1, 1, 1),
-    "evidence": (0, 0, 1),
-    f"evidence --task-id {ONE} --prompt-lines 1 --log-lines 1 --event-limit 1 --json": (0, 0, 1),
-    "evidence --latest --output evidence.txt": (0, 0, 1),
-    "evidence --output evidence.txt --output-dir snapshots": (1, 1, 1),
-    "snapshots": (1, 1, 1),
     "daemon status": (0, 0, 0),
     "daemon status --json": (0, 0, 0),
     "daemon stop": (0, 0, 0),
@@ -73,22 +65,13 @@ COMMANDS: dict[str, tuple[int, int, int]] = {
     "service uninstall": (0, 0, 0),
     "health": (0, 2, 3),
     "health --json": (0, 2, 3),
-    "health --snapshot-dir gone": (1, 1, 1),
-    f"evidence --task-id {ONE} --output-dir snapshots": (0, 0, 1),
-    "snapshots --sort newest": (0, 0, 1),
-    "snapshots --json": (0, 0, 1),
-    "snapshots --latest-blocked": (0, 0, 1),
-    "snapshots --latest --latest-blocked": (1, 1, 1),
-    "snapshots --summary": (0, 0, 1),
-    "snapshots --summary --group-by status --json": (0, 0, 1),
-    "snapshots --group-by status": (1, 1, 1),
-    "snapshots --status completed --limit 1 --output listed.txt": (0, 0, 1),
-    "snapshots --task-id 9": (1, 1, 1),
-    "health --events-limit 1": (0, 2, 3),
+    "snapshots": (0, 0, 1),
+    f"snapshots --task-id {ONE}": (0, 0, 1),
+    "snapshots show 1 --json": (0, 0, 1),
+    "snapshots show 9": (1, 1, 1),
     "cleanup": (0, 0, 1),
     "cleanup --keep 0 --runs-keep 1": (0, 0, 1),
     "cleanup --keep 0 --logs-older-than-days 1 --no-worktrees --apply": (0, 0, 1),
-    "cleanup --keep 0 --no-worktrees": (0, 0, 1),
     "cleanup --keep -1": (2, 2, 2),
     "install-skill": (0, 0, 0),
     "--version": (0, 0, 0),
@@ -120,26 +103,6 @@ def test_every_command_says_what_it_always_said(home: Home, name: str) -> None:
     assert text == path.read_text()
 
 
-@pytest.mark.parametrize("index", [b'{"snapshots": [{"task_id": "\xff"}]}', b"[]", b"{"])
-def test_an_index_that_cannot_be_read_is_a_problem_and_no_bug(home: Home, index: bytes) -> None:
-    """`health` keeps to its exit codes, wherever the index is; nothing replaces it."""
-    project = CodexLoop(home)
-    finished(project)
-    place = project.repo / "snapshots/index.json"
-    place.parent.mkdir()
-    place.write_bytes(index)
-    for line, code in (
-        ("snapshots", 1),
-        ("evidence --output-dir snapshots", 1),
-        ("health", 2),
-        ("health --snapshot-dir snapshots", 2),
-    ):
-        ended = project(*line.split())
-        assert (ended.code, "internal error" in ended.err) == (code, False), (line, ended)
-        assert "index.json cannot be read" in ended.out + ended.err, (line, ended)
-    assert place.read_bytes() == index
-
-
 def plain(text: str, project: CodexLoop) -> str:
     """Without what differs from run to run."""
     text = text.replace(str(project.home.root), "/ROOT")
@@ -150,7 +113,7 @@ def plain(text: str, project: CodexLoop) -> str:
         (r"\b[0-9a-f]{12,16}\b", "UID"),
         (r"\b\d+(?:\.\d+)? (?:ms|s|B|kB|GB)\b", "SOME"),
         (r"(?m)(?<=^codex-loop )\d+\.\d+\.\d+[\w.+]*", "VERSION"),
-        (r'(?<="seq": )\d+', "N"),
+        (r'(?<="seq": )\d+|(?<=all )\d+(?= records)', "N"),
     ):
         text = re.sub(pattern, word, text)
     return text

@@ -19,9 +19,9 @@ QUICK = """
 import sys
 from pathlib import Path
 from bydawn.cli.dialects.codex_loop_daemon import watch
-from bydawn.operations.dialects.codex_loop import watchdog
+from bydawn.operations.dialects.codex_loop import running, watchdog
 root, most = Path(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else None
-options = watchdog.Options(max_cycles=most, cycle_sleep_seconds=600 if most else 60)
+options = running.Options(max_cycles=most, cycle_sleep_seconds=600 if most else 60)
 watch(root, "daemon", options, watchdog.begin(root, "daemon", options), back_off=0.05)
 """
 
@@ -311,7 +311,7 @@ def test_daemon_and_service_never_both_keep_a_project_running(project: CodexLoop
     project("daemon", "start")
     for verb in ("install", "reinstall"):
         refused = project("service", verb)
-        assert (refused.code, "a daemon already keeps this project running" in refused.err) == (8, True)
+        assert (refused.code, "keeps it running" in refused.err) == (8, True)
     project("daemon", "stop")
     installed = project("service", "install", "--retry-blocked", "--max-cycles", "4")
     assert (installed.code, "installed: yes" in installed.out) == (0, True), installed

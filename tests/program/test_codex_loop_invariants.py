@@ -3,7 +3,7 @@
 import pytest
 
 from driving import Home
-from program.codex_loop import BRANCH, ONE, THREE, TWO, CodexLoop, answer, idles, works
+from program.codex_loop import BRANCH, ONE, THREE, TWO, CodexLoop, Turn, answer, idles, works
 
 FAILED = "## Last Verification Output (FAILED)"
 
@@ -51,15 +51,6 @@ def test_without_verification_there_is_only_codexs_word_for_it(project: CodexLoo
     assert ended.err.count("Codex's word") == 2, "at the start, and at the end"
 
 
-def test_while_verification_fails_no_word_of_the_agent_makes_a_task_done(project: CodexLoop) -> None:
-    """C-041: not after five more calls, either."""
-    project.project(ONE, TWO, execution={"max_no_progress_iterations": 3}, verify=f"test -e {TWO}.txt")
-    project.plays(works(ONE), idles(ONE))
-    for words in ((), ("--retry-blocked",)):
-        ended = project.run(*words)
-        assert (ended.code, project.blocker, project.tasks[ONE]) == (2, "no_progress_limit", "in_progress"), ended
-
-
 def test_a_file_that_git_does_not_know_yet_is_a_change(project: CodexLoop) -> None:
     """C-040: `git diff HEAD` does not see it."""
     project.project(ONE)
@@ -89,18 +80,6 @@ def test_a_task_that_goes_on_is_not_done_however_green_the_checks_are(project: C
     assert project.task(ONE)["iterations"] == 2
     first, second, third = (call["session"] for call in project.calls)
     assert (first == second, first == third) == (True, False)
-
-
-def test_a_red_final_pass_opens_the_last_task_again(project: CodexLoop) -> None:
-    """C-041: what was green for the last task is red for the whole, until something is done about it."""
-    both = f"test -e {ONE}.txt && test -e {TWO}.txt"
-    script = f"if {both} && test -e ../../../first && ! test -e fix.txt; then echo it clashes; exit 3; fi; "
-    project.project(ONE, TWO, verify=f"{script}if {both}; then touch ../../../first; fi")
-    project.plays(works(ONE), works(TWO), {"write": {"fix.txt": "x"}, **works(TWO)})
-    ended = project.run()
-    assert (ended.code, project.tasks) == (0, {ONE: "done", TWO: "done"}), ended
-    assert [entry["task_id"] for entry in project.history("iteration")] == [ONE, TWO, TWO]
-    assert [FAILED in project.prompts[2], "it clashes" in project.prompts[2]] == [True, True]
 
 
 def test_a_check_that_takes_too_long_has_failed(project: CodexLoop) -> None:
@@ -174,3 +153,33 @@ def test_a_task_that_keeps_failing_is_left_and_what_depends_on_it_is_not_run(pro
         "blocked",
     )
     assert len(project.calls) == 3
+
+
+# -- three tasks, as its original does them ----------------------------------------------------------------------------
+
+CHAIN = {TWO: f"---\ndepends_on: {ONE}\n---\n# Two\n", THREE: f"---\ndepends_on: {TWO}\n---\n# Three\n"}
+EACH = [works(task) for task in (ONE, TWO, THREE)]
+STORIES: dict[str, tuple[list[Turn], str, int]] = {  # what Codex plays, the verification, the calls of the original
+    "one after the other": (EACH, "true", 3),
+    "each verified by what it made": (EACH, f"test -e {ONE}.txt", 3),
+    "a verification that fails once": ([idles(ONE), *EACH], f"test -e {ONE}.txt", 4),
+    "two tasks that need no change of their own": ([EACH[0], idles(TWO), idles(THREE)], "true", 3),
+    "files that it lists beside those that it changed": (
+        [works(ONE, files_changed=["none.txt"]), *EACH[1:]],
+        "true",
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_three_tasks_come_to_the_same_end_with_no_paid_call_more(project: CodexLoop, story: str) -> None:
+    """C-006, C-041, C-048: each depends on the one before it; what is ready is done, in order."""
+    turns, verify, calls = STORIES[story]
+    project.project(ONE, TWO, THREE, texts=CHAIN, verify=verify)
+    project.plays(*turns)
+    ended = project.run()
+    assert (ended.code, project.tasks) == (0, dict.fromkeys((ONE, TWO, THREE), "done")), ended
+    assert len(project.calls) == calls
+    again = project.run()
+    assert (again.code, len(project.calls)) == (0, calls), "what is done is not paid for again"

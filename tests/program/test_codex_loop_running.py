@@ -50,6 +50,16 @@ def test_a_second_run_ends_with_8_and_changes_nothing(project: CodexLoop) -> Non
     assert (said(first).code, len(project.calls)) == (0, 1)
 
 
+def test_without_verification_each_line_still_has_the_number_of_its_iteration(project: CodexLoop) -> None:
+    """C-040: no fact of checks comes between two iterations."""
+    project.project(ONE, TWO, verification={"commands": []})
+    project.plays(works(ONE), works(TWO))
+    ended = project.run()
+    lines = [line.split("  ")[0] for line in ended.out.splitlines() if line.startswith("[iteration")]
+    numbered = [f"[iteration {number}/30]" for number in (1, 2)]
+    assert [line for line in lines if "task:" not in line] == [f"{numbered[0]} {ONE}", f"{numbered[1]} {TWO}"], ended
+
+
 def test_what_an_iteration_is_about_is_said_when_it_begins_and_what_became_of_it_when_it_ends(
     project: CodexLoop,
 ) -> None:

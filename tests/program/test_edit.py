@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from driving import Home, Said
+from program.terminal_driver import answered
 
 USUAL = [
     ("todo", "tasks", "TODO.md"),
@@ -288,6 +289,17 @@ def test_settings_of_others_are_not_trusted_because_one_looked_at_them(home: Hom
     assert said.code == 0
     assert f"bydawn trust {home.repo}" in said.out
     assert is_inert(home, "agent")
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_on_a_terminal_settings_of_others_that_were_edited_are_shown_and_asked_about(
+    home: Home, editor: Editor, answer: str
+) -> None:
+    (home.repo / "bydawn.toml").write_text('agent = "demo"\n')
+    editor.does('echo "rounds = 5" >> "$file"')
+    shown = answered(home, f"{answer}\n", "edit", "config")
+    assert (shown.code, "agent          demo" in shown.text) == (0, True), shown
+    assert is_inert(home, "agent") is (answer == "n")
 
 
 @pytest.mark.parametrize("words", [["config"], ["config", "--user"]], ids="-".join)

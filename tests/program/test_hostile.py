@@ -18,6 +18,8 @@ import pytest
 from bydawn.cli.program import MODULES as COMMANDS
 from bydawn.cli.program import bydawn
 from driving import DONE, ME, Home, Said, Step, a_repository, tree_of
+from program.page_driver import TOKEN, Page
+from program.six import SIX, Six
 from program.strict_codex import install
 from program.terminal_driver import Terminal, answered
 
@@ -437,19 +439,31 @@ CONFIGS = {  # of the five tools; what they name would sing
     "bydawn.toml": 'agent = "cmd:{song}"\ncheck = ["{song}"]\nprompt = "x"\npre_round = ["{song}"]\n',
 }
 LOOKS = """
-    bydawn: status | status --all | status --json | status night | show repo | show repo --json | show night
-    | why repo | why night --json | logs repo | events repo | events night --json | health | metrics | tasks list repo
-    | tasks list night | clean | clean --worktrees | clean night --worktrees | config show
+    bydawn: status | status --all | status --json | status dusk | show repo | show repo --json | show dusk
+    | why repo | why dusk --json | logs repo | events repo | events dusk --json | health | metrics | tasks list repo
+    | tasks list dusk | clean | clean --worktrees | clean dusk --worktrees | config show
     | config show --origin | config check | config path | config get check | config schema | doctor | doctor --json
     | trust --list | agents list | version | service status | run x --dry-run | run x --dry-run --commit on --new
     | run x --dry-run --commit require --new | run x --dry-run --worktree --new | run x --dry-run --worktree=other --new
     | run x --dry-run --no-project --new -k true --commit on | as waylon-smithers list
-    waylon-smithers: list | list --json | status --loop-id old | --help
+    waylon-smithers: list | list --json | status --loop-id old | status --loop-id night | --help
     codex-autorunner: doctor | doctor --json | status | log
-    rloop: status | status --json | config list | config get defaults.model | backends | logs repo
+    rloop: status | status --json | config list | config get defaults.model | backends | logs night
     codex-loop: doctor | status | status --summary | health | events | logs | sessions | snapshots | cleanup
-    strict-agent-loop: list-tasks | show-task --task-id old | check-stop --task-id old
+    strict-agent-loop: list-tasks | show-task --task-id old | check-stop --task-id old | show-task --task-id hail
 """
+
+
+PAGE = (
+    "/api/loops",
+    "/api/loops/repo",
+    "/doctor",
+    "/settings",
+    "/",
+    "/loops/repo",
+    "/loops/dusk",
+    "/loops/repo/rounds/1",
+)
 
 
 def looks() -> Iterator[tuple[str, list[str]]]:
@@ -464,9 +478,15 @@ def test_commands_that_only_look_run_nothing_of_an_untrusted_folder(home: Home) 
     cage, change = Cage(home), [{"write": {"path": "new.txt", "text": "new\n"}}, DONE]
     run_git(home.repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(home.repo), "below")
     run_git(home.repo, "commit", "-qam", "a submodule")
-    assert home.run(home.rounds(change), "-k", "true", "--worktree", "--name", "night").code == 0
+    assert home.run(home.rounds(change), "-k", "true", "--worktree", "--name", "dusk").code == 0
     assert home.run(home.rounds(change), "-k", "true", "--new").code == 0
-    work = Path(home.status("night")["worktree"]["path"])
+    work = Path(home.status("dusk")["worktree"]["path"])
+    for command in SIX[1:]:  # so that there is something to look at
+        six = Six(home, command)
+        six.plays(six.ends())
+        six.ready()
+        ended = six(*six.first)
+        assert ended.code == 0, ended
     stop = ["--global-stop-condition", "y", "--stop-command", str(cage.program(home.repo / "evil/stop", "stop"))]
     task = ["--workspace-root", ".", "--task-id", "old", "--goal", "x", *stop]
     theirs = str(home.root / "theirs")
@@ -475,7 +495,6 @@ def test_commands_that_only_look_run_nothing_of_an_untrusted_folder(home: Home) 
         song = cage.program(home.repo / "evil" / name.replace("/", "-"), name)
         (home.repo / name).parent.mkdir(parents=True, exist_ok=True)
         (home.repo / name).write_text(text.format(song=song, repo=home.repo))
-    (home.repo / "tasks").mkdir()
     (home.repo / "tasks/001-one.md").write_text("# One\n")
     install(home.root / "bin", [{"reply": "done"}])
     home.env["PATH"] = f".:{home.repo}/bin:{home.root}/bin:{home.env['PATH']}"
@@ -494,6 +513,12 @@ def test_commands_that_only_look_run_nothing_of_an_untrusted_folder(home: Home) 
         assert "Traceback" not in said.err, (program, words, said)
         touched |= {" ".join((program, *words)): cage.songs} if cage.songs else {}
         cage.hush()
+    page = Page(home.start("serve", "--port", "0", BYDAWN_WEB_TOKEN=TOKEN))
+    for address in PAGE:
+        assert page.get(address).status == 200, address
+        touched |= {address: cage.songs} if cage.songs else {}
+        cage.hush()
+    page.end()
     assert touched == {}
     assert tree_of(home.repo) == before
     for folder in (home.repo, home.repo / "below"):

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from driving import HANG, OK, Home, Said, Step, is_error, said
+from driving import DONE, HANG, OK, Home, Said, Step, is_error, said
 
 
 def spending(tokens: int) -> Step:
@@ -161,3 +161,24 @@ def test_a_moment_to_wake_up_at_that_is_suggested_is_one_at_which_the_agent_is_f
     said = home.run(home.rounds([limited]), "--latest-wake", (free - timedelta(hours=1)).isoformat())
     assert "--latest-wake" in suggested(said)
     assert datetime.fromisoformat(suggested(said)[-1]).astimezone() > free
+
+
+# -- no better, and no way around --------------------------------------------------------------------------------------
+
+
+def test_a_check_that_stays_red_in_other_words_ends_a_loop_without_a_list_and_a_cap(home: Home) -> None:
+    """One new byte a round is no result, and neither is output that differs each time."""
+    agent = home.rounds([{"run": ["sh", "-c", "printf x >> junk"]}, OK])
+    said = home.run(agent, "-k", "date +%N; exit 1", "-n", "0", "--max-no-task-done", "3")
+    assert (said.code, home.outcomes()) == (3, ["ok"] * 3), said
+    assert home.facts("loop.stopped")[-1]["data"]["decided"]["rule"] == "still-red"
+
+
+@pytest.mark.parametrize(("path", "code"), [("file", 0), ("folder", 0), ("out", 4), ("out/below", 4), ("pipe", 4)])
+def test_a_required_path_is_a_file_or_a_folder_of_the_workspace(home: Home, path: str, code: int) -> None:
+    """A link that leads out is neither, nor is what is behind it."""
+    (home.root / "outside").mkdir()
+    (home.root / "outside/below").touch()
+    make = "touch file; mkdir folder; mkfifo pipe; ln -s ../outside out"
+    said = home.run(home.rounds([{"run": ["sh", "-c", make]}, DONE]), "--require-path", path, "-n", "1")
+    assert said.code == code, said

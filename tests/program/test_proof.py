@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from bydawn.core.loop import CommandCheck
+from bydawn.operations.check_programs import refuse_missing_programs
+from core.facts_made import a_loop
 from driving import DONE, ME, OK, Home, Said, Step, a_repository, kill_both, tree_of, wait_for, worker_of
 from program.terminal_driver import Terminal
 
@@ -166,6 +169,13 @@ def test_a_check_whose_program_is_nowhere_is_refused_before_anything_is_paid_for
     said = home.run(home.rounds([OK]), "-k", "CI=1 cd . && pytset -q")
     assert (said.code, home.has_loop()) == (2, False)
     assert "there is no program 'pytset'" in said.err and "did you mean" in said.err and home.env["PATH"] in said.err
+
+
+@pytest.mark.parametrize(
+    "command", ["PATH=/x/bin:/usr/bin mytool", "f () { true; }; f", "PATH=/x:$PATH CI=1 mytool -q"]
+)
+def test_a_check_with_a_path_or_a_function_of_its_own_is_not_refused(command: str) -> None:
+    refuse_missing_programs(a_loop(checks=(CommandCheck(command=command),)))
 
 
 def test_a_box_that_was_unticked_is_open_again(home: Home) -> None:
@@ -620,6 +630,18 @@ def test_a_kill_while_another_tree_is_tried_counts_nothing_twice_and_leaves_noth
     assert tree_of(home.repo) == {**before, "lib.py": b"better", "tests/check.sh": LAXER.encode()}
     assert in_git(home) == theirs
     assert [*home.folder().glob("checkouts/*"), *home.folder().glob("tmp/*")] == []
+
+
+def test_a_person_takes_changed_tests_as_they_are(tested: Home) -> None:
+    lie = [{"write": {"path": "tests/check.sh", "text": "exit 0"}}, DONE]
+    insists = {"result": {"text": "## Changed tests\n- tests/check.sh: it was wrong"}}
+    (tested.repo / "lib.py").write_text("work\n")
+    said = tested.run(tested.rounds(lie, [{"write": {"path": "a.py", "text": "1"}}, insists]), *SUITE)
+    ended(tested, said, 3, "changed-tests")
+    assert "bydawn resume repo --accept" in said.out
+    accepted = tested.bydawn("resume", "--plain", "--accept")
+    assert (accepted.code, "Complete" in accepted.out) == (0, True), accepted
+    assert tested.facts("tampering.accepted")[0]["data"]["paths"] == ["tests/check.sh"]
 
 
 def test_what_steers_the_check_and_is_not_protected_is_named_at_the_start(home: Home) -> None:

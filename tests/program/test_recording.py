@@ -128,8 +128,9 @@ def test_what_is_recorded_outside_decides_what_a_resting_loop_is(home: Home) -> 
     assert recording.take_in(now(standing.folder)) == 1
     assert recording.take_in(now(standing.folder)) == 0
     assert home.status()["state"] == "unverified"
-    with pytest.raises(UserError, match="already unverified"):
-        recording.record(now(standing.folder), claim("more"))
+    assert recording.record(now(standing.folder), claim("more")), "after the end, too"
+    assert recorded(home)[-1] == "more"
+    assert home.status()["state"] == "unverified", "and nothing that was decided changes"
 
 
 def test_a_running_loop_takes_records_at_once_and_no_other_process_writes_its_ledger(home: Home) -> None:

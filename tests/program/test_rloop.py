@@ -119,7 +119,7 @@ def test_version_has_three_names_and_an_unknown_command_is_told_the_known_ones(r
     """R-033, R-044."""
     versions = {rloop(word).out for word in ("version", "--version", "-v")}
     assert len(versions) == 1
-    assert re.search(r"rloop.*\d+\.\d+", versions.pop())
+    assert re.fullmatch(r"rloop \d+\.\d+.*\n", versions.pop())
     wrong = rloop("stauts")
     assert (wrong.code, "status" in wrong.err) == (2, True), wrong
 
@@ -473,6 +473,38 @@ def test_names_are_those_of_the_folders_and_unique(rloop: Rloop) -> None:
     assert rloop.session("my-app-v2")["dir"] == str(second)
     assert rloop("stop", "-a").code == 0
     wait_for(rloop.nothing_is_alive)
+
+
+def test_a_blocked_session_goes_on_with_an_answer(rloop: Rloop) -> None:
+    """The command that its end names; nothing of another program is needed."""
+    rloop.plays(*[{"reply": "I had a look."}] * 5, TASK)
+    rloop.project("app1")
+    blocked = rloop.runs(rloop.projects / "app1")
+    assert (blocked.code, 'rloop resume app1 --note "…"' in blocked.err, "bydawn" in blocked.err) == (3, True, False)
+    assert "which one?" in rloop("resume", "--note", "x").err
+    assert rloop("resume", "app1", "--note", "round half up").code == 0
+    wait_for(lambda: rloop.session()["status"] == "complete")
+    assert "round half up" in rloop.calls()[-1]["prompt"]
+
+
+def test_a_folder_named_like_an_option_gives_a_name_that_is_none(rloop: Rloop) -> None:
+    rloop.project("-dash-")
+    assert rloop("start", "./-dash-", "--no-tmux", cwd=rloop.projects).code == 0
+    assert [*rloop.sessions] == ["dash"]
+    assert rloop("logs", "dash").code == 0
+
+
+def test_a_missing_log_in_is_said_by_start_itself(rloop: Rloop) -> None:
+    """Nothing is begun, and no call is made that would only be refused."""
+    rloop.project("app1")
+    rloop.login.unlink()
+    for words in ((), ("--no-tmux",)):
+        refused = rloop("start", str(rloop.projects / "app1"), *words)
+        assert (refused.code, is_error(refused.err)) == (7, True), refused
+        assert "claude is not logged in" in refused.err and "`claude /login`" in refused.err
+    assert (rloop.sessions, rloop.calls()) == ({}, [])
+    (rloop.login.parent / "settings.json").write_text('{"apiKeyHelper": "~/bin/key"}')
+    assert rloop.runs(rloop.projects / "app1").code == 0, "a program of theirs has the key"
 
 
 def test_stop_and_logs_know_what_there_is(rloop: Rloop) -> None:

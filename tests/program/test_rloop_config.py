@@ -2,12 +2,13 @@
 
 import json
 import re
+import subprocess
 from typing import Any
 
 import pytest
 
 from driving import Home, Said
-from program.strict_claude import calls, install
+from program.strict_claude import calls, install, log_in
 from program.terminal_driver import answered
 
 TASK = {"append": {"work.txt": "more\n"}, "tick": "PRD.md", "reply": "Did it."}
@@ -24,6 +25,7 @@ class Project:
         self.bin = home.root / "bin"
         self.bin.mkdir()
         install(self.bin, [TASK])
+        log_in(home.root / "home")
         home.env["PATH"] = f"{self.bin}:{home.env['PATH']}"
         for name in [name for name in home.env if name.startswith(("RLOOP_", "IS_SANDBOX"))]:
             del home.env[name]
@@ -71,6 +73,39 @@ def test_values_are_shown_with_their_places_and_changed_in_the_users_file(projec
     assert "Left as it is" in project("config", "init").out
 
 
+def test_an_empty_variable_switches_off_and_one_that_nobody_knows_is_said(project: Project) -> None:
+    """R-050"""
+    project("config", "set", "notifications.webhook", "https://hooks.example.com/x")
+    project("config", "set", "defaults.model", "mine")
+    off = project("config", RLOOP_WEBHOOK="", RLOOP_MODEL="", RLOOP_TASK_FILE="", RLOOP_BIN="/b", RLOOP_YES="1")
+    assert re.search(r"notifications\.webhook +— +RLOOP_WEBHOOK\n", off.out), off
+    assert re.search(r"defaults\.model +— +RLOOP_MODEL\n", off.out), off
+    assert re.search(r"defaults\.task_file +PRD\.md +config\.yaml:\d+\n", off.out), "it cannot be nothing"
+    assert "has no effect" not in off.err
+    said = project.runs(RLOOP_MAX_ITERATION="5", RLOOP_ZZZ="x")
+    assert said.code == 0
+    assert "RLOOP_MAX_ITERATION has no effect; did you mean RLOOP_MAX_ITERATIONS?" in said.err
+    assert "RLOOP_ZZZ has no effect\n" in said.err
+
+
+def test_a_session_whose_sandbox_kept_it_from_committing_says_so(project: Project) -> None:
+    """The prompt asks for a commit of each task."""
+    project("config", "set", "claude.flags", "[]")
+    ended = project.runs()
+    command = f"`git -C {project.home.repo} status`"
+    assert (ended.code, f"no box is open; but 2 changed files not committed: {command}" in ended.err) == (0, True), (
+        ended
+    )
+    name = project.home.repo.name
+    assert f"{name} is complete, but 2 changed files not committed: {command}" in project("status").err
+    repo = project.home.repo
+    subprocess.run(["git", "add", "-A"], cwd=repo, check=True)
+    subprocess.run(
+        ["git", "-c", "user.name=A", "-c", "user.email=a@b.c", "commit", "-qm", "work"], cwd=repo, check=True
+    )
+    assert "not committed" not in project("status").err
+
+
 def test_what_a_project_asks_of_claude_waits_for_a_person(project: Project) -> None:
     """X-28: no call, nothing sent, nothing written before that."""
     project.file.write_text(
@@ -84,19 +119,34 @@ def test_what_a_project_asks_of_claude_waits_for_a_person(project: Project) -> N
     ):
         assert row in refused.err, refused
     assert (project.turns, project.template.parent.exists(), project.config.parent.exists()) == ([], False, False)
-    [(digest, file)] = re.findall(r"`bydawn trust --once (\w+) (\S+)`", refused.err)
-    assert project.home.bydawn("trust", "--once", digest, file).code == 0
+    [(digest, file)] = re.findall(r"`rloop trust --once (\w+) (\S+)`", refused.err)
+    assert project("trust", "--once", digest, file).code == 0
     assert project.runs("--model", "mine").code == 0, "what was agreed to does not depend on the options"
     [call] = project.turns
     assert (call["model"], [*call["argv"][-2:]]) == ("mine", ["--max-turns", "5"])
 
 
 def test_what_a_person_sets_themselves_is_not_asked_about(project: Project) -> None:
-    project.file.write_text("defaults: {model: theirs, max_iterations: 99}")
+    project.file.write_text("defaults: {model: theirs, max_iterations: 9}")
     ended = project.runs("--model", "mine")
     assert (ended.code, project.turns[0]["model"], project.turns[0]["env"]["IS_SANDBOX"]) == (0, "mine", "1"), ended
-    assert "defaults.max_iterations stays 30 (the default): a project can only lower it" in ended.err
     assert project.runs().code == 2
+
+
+def test_a_project_raises_the_cap_only_with_trust(project: Project) -> None:
+    """R-050: above what the person has, not only above the default."""
+    project("config", "set", "defaults.max_iterations", "5")
+    project.file.write_text("defaults: {max_iterations: 9}")
+    refused = project.runs()
+    assert (refused.code, "rounds = 9   (defaults.max_iterations in .rloop.yaml:1)" in refused.err) == (2, True), (
+        refused
+    )
+    assert project.runs("--max-iterations", "20").code == 0, "the person said so"
+    [(digest, file)] = re.findall(r"`rloop trust --once (\w+) (\S+)`", refused.err)
+    assert project("trust", "--once", digest, file).code == 0
+    assert "Max iterations: 9\n" in project.runs().out
+    project("config", "set", "defaults.max_iterations", "10")
+    assert project.runs().code == 0, "it is lower than that"
 
 
 def test_a_prompt_that_a_person_gave_is_used_from_then_on_and_one_that_came_with_the_project_is_not(
@@ -114,7 +164,7 @@ def test_a_prompt_that_a_person_gave_is_used_from_then_on_and_one_that_came_with
     refused = project.runs()
     assert (refused.code, "template = Send {task_file} away." in refused.err.replace("+ ", "")) == (2, True), refused
     assert f"{project.template} has changed since you trusted it" in refused.err, "there is no .rloop.yaml"
-    [(digest, file)] = re.findall(r"`bydawn trust --once (\w+) (\S+)`", refused.err)
+    [(digest, file)] = re.findall(r"`rloop trust --once (\w+) (\S+)`", refused.err)
     assert file == str(project.template)
     assert project.home.bydawn("trust", "--once", digest, file).code == 0
     assert project.runs().code == 0

@@ -1,6 +1,7 @@
 """`install.sh` and `uninstall.sh` on a machine of small fakes, and what comes with them."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -173,14 +174,31 @@ def test_a_checkout_installs_itself_in_an_environment_of_its_own(machine: Machin
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_through_a_pipe_the_package_is_installed_and_not_the_folder_one_is_in(machine: Machine, shell: str) -> None:
-    """R-030: one line with curl."""
+def test_through_a_pipe_the_wheel_of_its_release_is_installed_and_not_the_folder_one_is_in(
+    machine: Machine, shell: str
+) -> None:
+    """R-030: one line with curl. The release workflow notes in the script which wheel is beside it."""
+    wheel = f"file://{machine.root}/bydawn-1.2.3-py3-none-any.whl"
+    flow = (ROOT / ".github/workflows/release.yml").read_text()
+    [stamp] = re.findall(r"stamp\(\) \{ (sed .*); \}", flow)
+    stamped = subprocess.run(
+        ["sh", "-c", stamp, "sh", wheel], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     shutil.copy(ROOT / "pyproject.toml", machine.home)
     shutil.copy(INSTALL, machine.home)
-    ended = machine.run(shell, "-s", stdin=INSTALL.read_text())
+    ended = machine.run(shell, "-s", stdin=stamped)
     assert (ended.code, ended.err) == (0, "")
-    assert machine.done[0].endswith(" -- bydawn")
+    assert machine.done[0].endswith(f" -- {wheel}")
     assert (machine.bin / "rloop").exists()
+    assert machine.run(shell, "-s", stdin=stamped, RLOOP_SOURCE="/x").code == 0
+    assert machine.done[-1].endswith(" -- /x")
+
+
+def test_a_script_of_no_release_says_so_through_a_pipe(machine: Machine) -> None:
+    """It guesses no name in a registry: anybody could own that."""
+    ended = machine.run("sh", "-s", stdin=INSTALL.read_text())
+    assert (ended.code, machine.files) == (1, [])
+    assert "is of no release" in ended.err and "RLOOP_SOURCE" in ended.err
 
 
 def test_install_has_no_options(machine: Machine) -> None:
@@ -354,7 +372,7 @@ def test_without_a_terminal_it_prints_the_line_and_asks_nothing(
     machine.has(machine.path / "apt-get", APT)
     if lacks:
         machine.lacks(lacks)
-    ended = machine.run("sh", "-s", stdin=INSTALL.read_text(), **env)
+    ended = machine.run("sh", "-s", stdin=INSTALL.read_text(), RLOOP_SOURCE="/x", **env)
     assert ended.code == 1
     assert ended.out == f"rloop needs {missing}:\n  sudo apt-get update; sudo apt-get install -y {packages}\n"
     assert ended.err == f"error: {missing} not found\n hint: run that line, then install.sh again\n"
@@ -366,7 +384,7 @@ def test_through_a_pipe_it_asks_on_the_terminal(machine: Machine, answer: str, c
     machine.has(machine.path / "apt-get", APT)
     machine.has(machine.path / "sudo", 'exec "$@"')
     machine.lacks("git")
-    asked = machine.answer(answer, INSTALL)
+    asked = machine.answer(answer, INSTALL, RLOOP_SOURCE="/x")
     assert asked.code == code
     assert "  sudo apt-get update; sudo apt-get install -y git\nRun that now? [y/N]" in asked.out
     apt = [line for line in machine.done if line.startswith("apt")]

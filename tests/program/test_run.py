@@ -149,6 +149,14 @@ def test_a_dry_run_shows_everything_and_writes_nothing(home: Home) -> None:
     assert not (home.repo / ".bydawn").exists()
 
 
+def test_a_rehearsal_and_show_name_the_agents_word_where_checks_need_it(home: Home) -> None:
+    (home.repo / "Makefile").write_text("test:\n\ttrue\n")
+    shown = home.run(home.rounds([OK]), "-k", "make test", "--dry-run")
+    assert "Needs checks and promise" in " ".join(shown.out.split())
+    home.run(home.rounds([OK]), "-k", "make test", "--rounds", "1")
+    assert home.show()["requires"] == ["checks", "promise"]
+
+
 @pytest.mark.parametrize("rehearsed", [[], ["--dry-run"]])
 def test_a_checkpoint_that_is_code_is_warned_about(home: Home, rehearsed: list[str]) -> None:
     (home.repo / "TODO.md").write_text("# Plan\n\n    HARD STOP\n\n- `HARD STOP`\n- [ ] a\n\nHARD STOP\n")

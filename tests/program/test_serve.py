@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,38 @@ def signed_in(page: Page, code: str) -> tuple[int, str]:
 
 def is_up(page: Page) -> bool:
     return page.get("/api/health").status == 200
+
+
+# -- a thousand connections --------------------------------------------------------------------------------------------
+
+
+def test_a_thousand_connections_lock_nobody_out(home: Home) -> None:
+    """Of strangers who say nothing, and of one token: a server has about 1,000 files."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    look = "looking-token-of-the-test"
+    limit = f"ulimit -n 1024; exec {COMMAND} serve --port 0"
+    page = Page(home.start(before=["bash", "-c", limit], **VARIABLE, BYDAWN_WEB_LOOK_TOKEN=look))
+    assert is_up(page)
+    codes = [LINK.findall(home.bydawn("serve", "--link").out)[0][2] for _ in range(2)]
+    ask = f"GET /api/health HTTP/1.1\r\nHost: {page.host}:{page.port}\r\nAuthorization: Bearer TOKEN\r\n\r\n"
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    try:
+        with ExitStack() as stack:
+            known = HTTPConnection(page.host, page.port, timeout=20)
+            stack.callback(known.close)
+            for said in (ask.replace("TOKEN", look), ""):
+                for _ in range(1016):
+                    client = stack.enter_context(socket.create_connection((page.host, page.port), timeout=20))
+                    client.sendall(said.encode())
+                    assert not said or client.recv(100).startswith(b"HTTP/1.1 200")
+                known.request("GET", "/api/loops", headers={"authorization": f"Bearer {TOKEN}"})
+                answer = known.getresponse()
+                assert (answer.status, bool(answer.read())) == (200, True), "on the connection it has"
+                assert page.get("/api/loops").status == 200, "on a new one"
+                assert signed_in(page, codes.pop())[0] == 303
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert page.end().code == 0
 
 
 # -- what it prints ----------------------------------------------------------------------------------------------------

@@ -420,6 +420,43 @@ def test_its_state_is_that_of_status(rloop: Rloop) -> None:
     page.end()
 
 
+def test_it_answers_programs_in_json_whatever_they_ask(rloop: Rloop) -> None:
+    """R-053: an unknown address, another method, a preflight and a missing token; a browser still gets its page."""
+    page = server(rloop, "--token", SECRET)
+    first = page.get("/").json
+    assert (first["name"], first["service"], first["status"]) == ("rloop", "rloop status server", "ok")
+    asked = [
+        (404, page.get("/nope")),
+        (404, page.get("/nope", authorization="")),
+        (405, page.ask("DELETE", "/status", {})),
+        (405, page.ask("OPTIONS", "/status", authorization="")),
+        (404, page.ask("OPTIONS", "/nope", authorization="")),
+        (401, page.get("/", authorization="")),
+        (404, page.get("/loops/nope")),
+    ]
+    for status, answer in asked:
+        media = answer.headers["content-type"].partition(";")[0]
+        assert (answer.status, media, bool(answer.json["error"])) == (status, "application/json", True), answer
+    assert "<!doctype html>" in page.get("/nope", accept="text/html").text.lower()
+    assert "`rloop server --link`" in page.get("/status", authorization="").json["hint"]
+    page.end()
+
+
+def test_it_says_whether_a_token_is_set_and_how_to_get_links(rloop: Rloop) -> None:
+    refused = rloop("server", "--port", "0", "--token", "")
+    assert (refused.code, is_error(refused.err), "the token is empty" in refused.err) == (2, True, True), refused
+    none = rloop("server", "--link")
+    assert (none.code, "`rloop server` starts it" in none.err) == (2, True), none
+    page = server(rloop, "--token", SECRET)
+    assert page.first == f"  rloop is at {page.url}  Token: set  Links: rloop server --link\n"
+    shown = rloop("server", "--link").out
+    assert LINKS.search(shown) and "More links: rloop server --link" in shown and "bydawn" not in shown
+    page.end()
+    page = server(rloop)
+    assert "  Token: none, so only links open it  " in page.first
+    page.end()
+
+
 def test_a_running_session_is_stopped(rloop: Rloop) -> None:
     """R-053: POST, never GET; and nothing of it is alive then."""
     gate = rloop.gate()

@@ -354,6 +354,11 @@ def test_the_quick_start_of_the_document(strict: Strict) -> None:
     assert said(strict.supervise()).code == 0
 
 
+def test_the_same_stop_command_given_twice_is_one(strict: Strict) -> None:
+    strict.init("--stop-command", "true", "--stop-command", "true")
+    assert [each["command"] for each in strict.state["stop_checks"]["commands"]] == ["true"]
+
+
 # -- where nothing but the workspace can be written --------------------------------------------------------------------
 
 

@@ -480,6 +480,40 @@ def test_another_folder_in_the_place_of_a_trusted_one_is_asked_about_with_the_di
     assert is_refused(run(home, "-C", str(home.root / "away"))), "trust does not move along"
 
 
+def test_a_folder_that_was_moved_keeps_its_trust(home: Home) -> None:
+    """It is the same by device and inode, with its `.git`, and nothing is at its old path."""
+    project(home)
+    trusted(home)
+    new = home.repo.rename(home.root / "renamed")
+    assert home.bydawn("trust", "--json", str(new), cwd=new).code == 0
+    assert run(home, cwd=new).code == 0
+    shutil.copytree(new, home.repo)
+    assert is_refused(run(home)), "what came to the old path is another folder"
+    assert [each["folder"] for each in listed(home)] == [str(new)]
+    changed = project(home, new, check=["make evil"])
+    assert "has changed since you trusted it" in run(home, "-C", str(changed.parent)).err
+
+
+def test_a_copy_is_asked_about_with_the_difference_and_one_line(home: Home) -> None:
+    project(home)
+    trusted(home)
+    same, other = home.root / "same", home.root / "other"
+    for copy in (same, other):
+        subprocess.run(["git", "clone", "-q", str(home.repo), str(copy)], check=True)
+        project(home, copy)
+    refused = run(home, "-C", str(same))
+    assert (refused.code, is_error(refused.err)) == (2, True), refused
+    assert f"though the one in {home.repo} is" in refused.err and "it runs the same as there" in refused.err
+    project(home, other, check=["make evil"])
+    refused = run(home, "-C", str(other))
+    assert "+ check = make evil" in refused.err and "- check" in refused.err and "agent =" not in refused.err
+    [line] = re.findall(r"`(bydawn trust .*)`", refused.err)
+    shown = answered(home, "y\n", "trust", str(other))
+    assert f"You trust the copy in {home.repo}, with these differences" in shown.text
+    assert (shown.code, run(home, "-C", str(other), "--dry-run").code) == (0, 0), "it is asked about once"
+    assert home.bydawn(*shlex.split(line)[1:]).code == 0
+
+
 def test_trust_covers_the_same_values_in_the_other_file(home: Home) -> None:
     path = project(home)
     trusted(home)
@@ -680,7 +714,8 @@ def test_an_agreement_about_another_folder_is_not_taken_for_this_one(home: Home)
     project(home)
     trusted(home)
     [path] = (home.states / "trust").iterdir()
-    path.write_text(path.read_text().replace(str(home.repo), "/somewhere/else"))
+    path.write_text(path.read_text().replace(f'"folder": "{home.repo}"', '"folder": "/somewhere/else"'))
+    assert "/somewhere/else" in path.read_text()
     assert run(home).code != 0
 
 

@@ -138,6 +138,38 @@ def test_it_is_the_workspace_that_the_engine_asks_for(root: Path, private: Path)
     assert workspace.snapshot().tree
 
 
+def test_what_runs_the_checks_and_is_in_no_tree_is_known_by_what_it_is(root: Path, private: Path) -> None:
+    files = {
+        ".gitignore": "node_modules\nenv\n.venv\n/local\n",
+        "node_modules/t/bin.js": "1",
+        "node_modules/t/other.js": "1",
+        "env/bin/t": "1",
+        "env/bin/other": "1",
+        ".venv/bin/pytest": "1",
+        "local": "1",
+        "src/run": "1",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root / "node_modules/.bin").mkdir()
+    (root / "node_modules/.bin/t").symlink_to("../t/bin.js")
+    workspace = GitWorkspace(root, private)
+
+    def tools() -> dict[str, str]:
+        return workspace.tools(["env/bin/t", "local", "src/run", "nowhere", "../env"])
+
+    before = tools()
+    assert [*before] == [".venv/bin/pytest", "env/bin/t", "local", "node_modules/.bin/t"]
+    for path in ("node_modules/t/bin.js", "env/bin/t", "local"):
+        (root / path).write_text("2")
+    assert [path for path, now in tools().items() if now != before[path]] == [
+        "env/bin/t",
+        "local",
+        "node_modules/.bin/t",
+    ]
+
+
 def test_an_unchanged_tree_has_the_same_id_and_no_changes(root: Path, private: Path) -> None:
     (root / "a").write_text("one\n")
     workspace = GitWorkspace(root, private)

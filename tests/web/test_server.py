@@ -1,10 +1,8 @@
 """The server as a program meets it: raw bytes, limits, slow clients, and how it ends (FAULTS T1, T4, T9, T10)."""
 
-import http.client
-import select
 import socket
 import time
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -113,24 +111,6 @@ def test_wrong_tokens_are_answered_later_and_keep_out_nobody_who_has_the_right_o
         assert web.page("/", cookie).status == 200
         assert web.send("/login", "", {"code": web.code()}).status == 303
         assert len([wait for wait in waits if wait]) == 12
-
-
-def test_connections_of_strangers_do_not_lock_out_who_is_signed_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(servers, "_STRANGERS", 20)
-    with serving(tmp_path, "none") as web, ExitStack() as stack:
-        cookie = web.session()
-        known = http.client.HTTPConnection("127.0.0.1", web.port, timeout=10)
-        stack.callback(known.close)
-        for _ in range(2):
-            silent = [stack.enter_context(socket.create_connection(("127.0.0.1", web.port))) for _ in range(19)]
-            known.request("GET", "/", headers={"cookie": cookie})  # on the connection it has …
-            answer = known.getresponse()
-            assert (answer.status, bool(answer.read())) == (200, True)
-            assert web.page("/", cookie).status == 200  # … and on a new one
-            assert web.send("/login", "", {"code": web.code()}).status == 303
-        assert select.select(silent[:1], [], [], 10)[0]  # the oldest have been let go
 
 
 def test_a_notice_is_shown_only_to_the_session_that_it_was_made_for(tmp_path: Path) -> None:

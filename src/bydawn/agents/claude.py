@@ -1,7 +1,9 @@
 """Claude Code: `claude -p --output-format stream-json`, a prompt on stdin, one JSON event per line."""
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -98,7 +100,13 @@ def _logged_in(env: Mapping[str, str], *_: object) -> bool | None:
     keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
     if any(env.get(name) for name in (*keys, "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")):
         return True
-    return Path(env.get("CLAUDE_CONFIG_DIR") or f"{env.get('HOME', '')}/.claude", ".credentials.json").exists()
+    home = Path(env.get("CLAUDE_CONFIG_DIR") or f"{env.get('HOME', '')}/.claude")
+    if (home / ".credentials.json").exists():
+        return True
+    with suppress(OSError):  # they can name a program that has the key, or the key
+        if any(word in (home / "settings.json").read_text(errors="replace") for word in ("apiKeyHelper", *keys)):
+            return None
+    return None if sys.platform == "darwin" else False  # there, a log-in is in the keychain
 
 
 CLI = program.Cli(

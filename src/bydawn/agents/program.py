@@ -24,8 +24,9 @@ _COMMAND, _OUTPUT = 2000, 4000  # characters of a command, and of the output of 
 _Line = TypeVar("_Line")
 # `status 403`, `HTTP/1.1 403`, `"code": 403`, `API Error: 403`; and `403 Forbidden`, `… (402)` at the end of a line
 _STATUS = re.compile(
-    r"""(?im)\b(?:status|http(?:/[\d.]+)?|code|error)[ _-]?(?:code)?["']?[ :=(]{1,3}([45]\d\d)\b(?![.:]\d)"""
-    r"""|(?:^|[\s(])([45]\d\d)(?:\)$| (?:Unauthorized|Payment Required|Forbidden)\b)"""
+    r"(?im)(?<!exit )(?<!exited with )"
+    r"""\b(?:status|http(?:/[\d.]+)?|code|error)[ _-]?(?:code)?["']?[ :=(]{1,3}([45]\d\d)\b(?![.:]\d)"""
+    r"""|\(([45]\d\d)\)$|(?:^|[\s(])([45]\d\d) (?:Unauthorized|Payment Required|Forbidden)\b"""
 )
 
 
@@ -176,13 +177,15 @@ def not_logged_in(name: str, words: str, advice: str) -> str:
 
 
 def status_in(words: str) -> int:
-    """The HTTP status that an error names; 0 if none. A port or a request id may have its digits.
+    """The HTTP status that an error names; 0 if none. A port, an exit code or a line number may have its digits.
 
     >>> [status_in(each) for each in ("unexpected status 403 Forbidden", "HTTP 402: pay", "port 4030, id req_402")]
     [403, 402, 0]
+    >>> [status_in(each) for each in ("exited with exit code 403", "line 403)", "refused (403)", "error code: 401")]
+    [0, 0, 403, 401]
     """
     found = _STATUS.search(words)
-    return int(found[1] or found[2]) if found else 0
+    return int(next(filter(None, found.groups()))) if found else 0
 
 
 def killed(number: int | None) -> tuple[Outcome, str] | None:

@@ -1,6 +1,7 @@
 """`edit`: open tasks, notes or settings in your editor."""
 
 import shlex
+import sys
 from pathlib import Path
 
 import click
@@ -35,13 +36,29 @@ def edit(what: str, user: bool, cd: Path | None, state_dir: Path | None) -> None
     folder = found_workspace(cd)
     if what == "config":
         path, trusted = operation.edit_config(folder, Trusts(Registry(state_dir).root.trust), user=user)
-        if not trusted:
+        if not trusted and sys.stdin.isatty():
+            agree_to_the_edited(folder, state_dir)
+        elif not trusted:
             click.echo(f"  {visible(str(path))} has settings that you have not trusted yet:")
             click.echo(f"    {render.typed(Act('trust', visible(str(folder))))}")
         return
     if user:
         raise click.UsageError("--user only works with config")
     edit_document(what, folder)
+
+
+def agree_to_the_edited(folder: Path, state_dir: Path | None) -> None:
+    """It was not trusted before, so what the editor saved is more than what this person wrote: show it, and ask."""
+    from bydawn.cli.trust import asked
+    from bydawn.operations import settings, trust
+
+    trusts = Trusts(Registry(state_dir).root.trust)
+    question = trust.review(settings.gather(folder), folder, trusts)
+    if question and asked(question):
+        trust.agree(question.powers, folder, trusts)
+        click.echo(f"  Trusted: {visible(str(folder))}")
+    elif question:
+        click.echo("  Not trusted.")
 
 
 def edit_document(what: str, folder: Path) -> None:

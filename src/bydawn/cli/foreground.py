@@ -116,4 +116,4 @@ def be_trusted(
         )
         raise UserError(f"{question.file} is not trusted", cause="nothing was started", hint=hint)
     else:
-        trust.agree(question.powers, question.place, trusts)
+        trust.agree(question.powers, workspace, trusts, config)

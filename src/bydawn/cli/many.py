@@ -23,7 +23,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import Act, Advice, Restart
 from bydawn.core.watching import BACK_OFF
-from bydawn.host.watchdog import Kept, Phase, Watchdog, spawn
+from bydawn.host.watchdog import Kept, Phase, Watchdog
 from bydawn.operations import keeping, many, places, resume, run_loop, settings  # noqa: F401
 from bydawn.operations.many import Taken
 from bydawn.operations.plan import Plan, shared
@@ -61,12 +61,8 @@ def keep_all(state_dir: Path | None, back_off: float = BACK_OFF) -> int:
 
     def scan() -> list[Kept]:
         found = [each for each in keeping.due(registry) if each.standing.folder not in known]
-        known.update(each.standing.folder for each in found if not each.is_too_many)
-        for each in found:
-            if each.restart and each.is_too_many:
-                say(f"{each.standing.loop.id}: {each.restart.given_up}; it is not started again")
-                spawn(partial(exhausted, _kept(each), each.restart), held)
-        return [_kept(each) for each in found if not each.is_too_many]
+        known.update(each.standing.folder for each in found)
+        return [_kept(each) for each in found]
 
     def told(each: Kept) -> None:
         words = {Phase.RUNNING: "goes on", Phase.OVER: "has ended", Phase.STOPPED: "pauses"}

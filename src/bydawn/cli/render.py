@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bydawn.core.text import duration, plain
+from bydawn.core.text import duration, is_plain, plain, visible
 from bydawn.core.values import OURS, Act, Status, spelled, written
 
 if TYPE_CHECKING:
@@ -31,8 +31,18 @@ def emit_json(view: "msgspec.Struct | Mapping[str, object]") -> None:
     """Print a value as one JSON document."""
     import msgspec
 
-    document = b'{"schema":1,' + msgspec.json.encode(view, enc_hook=str)[1:]
-    click.echo(msgspec.json.format(document, indent=2).decode())
+    echo_json(msgspec.Raw(b'{"schema":1,' + msgspec.json.encode(view, enc_hook=str)[1:]))
+
+
+def echo_json(value: object) -> None:
+    """Print a value as JSON; marks that would turn a line of a terminal around are spelled out, as JSON can."""
+    import json
+
+    import msgspec
+
+    text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode()
+    seen = text if is_plain(text) else "".join(each if is_plain(each) else json.dumps(each)[1:-1] for each in text)
+    click.echo(seen)
 
 
 def me() -> str:
@@ -120,7 +130,7 @@ def next_steps(steps: "Sequence[Next]", *, numbered: bool = False) -> None:
 
 def step_lines(steps: "Sequence[Next]", *, numbered: bool = False) -> "Iterator[str]":
     """Each step as it has to be typed, on a line or on two; plain advice has no command."""
-    rows = [(typed(step.command), step.why) for step in steps]
+    rows = [(pasteable(typed(step.command)), visible(step.why)) for step in steps]
     short = [len(command) for command, why in rows if len(command) + len(why) + 11 <= width()]
     widest = max(short, default=0)
     for number, (command, why) in enumerate(rows, 1):
@@ -134,10 +144,21 @@ def step_lines(steps: "Sequence[Next]", *, numbered: bool = False) -> "Iterator[
             yield from (f"{' ' * len(begin)}  {line}" for line in wrapped(why, len(begin) + 2))
 
 
+def pasteable(command: str) -> str:
+    r"""A command in which everything can be seen: what cannot is quoted, so the quotes end for `$'\x1b'`."""
+    return "".join(each if each.isprintable() else f"'$'{_in_hex(each)}''" for each in command)
+
+
+def _in_hex(text: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(text))
+
+
 def rehearsal(shown: "Rehearsal") -> None:
     """What `--dry-run` prints."""
     import shlex
 
+    from bydawn.core import completion
+    from bydawn.core.state import LoopState
     from bydawn.operations.amounts import totals
     from bydawn.settings.table import BY_KEY
 
@@ -154,7 +175,8 @@ def rehearsal(shown: "Rehearsal") -> None:
     if loop.sandbox or shown.sandbox:
         field("Sandbox", loop.sandbox or shown.sandbox)
     field("Files", str(shown.plan.folder))
-    field("Needs", " and ".join(loop.requires))
+    state = shown.plan.standing.state if shown.plan.standing else LoopState()
+    field("Needs", " and ".join(completion.wanted(loop, state)))
     for warning in shown.plan.warnings:
         field("Warning", plain(warning))
     click.echo("\n  Prompt of the next round\n")

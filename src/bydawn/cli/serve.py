@@ -13,7 +13,7 @@ from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import state_dir
 from bydawn.core.errors import UserError
-from bydawn.core.values import Act, Advice
+from bydawn.core.values import OURS, Act, Advice
 from bydawn.store.registry import Registry
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def serve(
     """
     registry = Registry(state_dir)
     if link:
-        return _new_links(registry)
+        return new_links(registry)
     ready()
     from bydawn.web.auth import checked_name
     from bydawn.web.server import Wanted
@@ -91,6 +91,9 @@ def tokens(given: str | None) -> "Tokens":
     from bydawn.web.starting import LOOK_TOKEN, TOKEN
 
     kept = {name: os.environ.pop(name, "").strip() for name in (TOKEN, LOOK_TOKEN)}
+    if given is not None and not given.strip():  # such as "$TOKEN" where no such variable is set
+        hint = "openssl rand -hex 32 makes one; or drop --token"
+        raise UserError("the token is empty", cause="--token was given without a text", hint=hint)
     text = _from_file(given[1:]) if given and given.startswith("@") else given or kept[TOKEN]
     return Tokens(steer=text or None, look=kept[LOOK_TOKEN] or None)
 
@@ -122,7 +125,7 @@ def keep_serving(wanted: "Wanted", *, opens: bool = False) -> int:
         raise UserError(
             f"{wanted.host} can be reached by others, so it needs a token",
             cause="without --host only this machine can reach the page",
-            hint=f"BYDAWN_WEB_TOKEN=$(openssl rand -hex 32) bydawn serve --host {wanted.host}",
+            hint=f"BYDAWN_WEB_TOKEN=$(openssl rand -hex 32) {wanted.serves} --host {wanted.host}",
         )
     if any(not token.isascii() or not token.isprintable() for token in wanted.tokens.all):
         raise UserError(
@@ -139,13 +142,22 @@ def keep_serving(wanted: "Wanted", *, opens: bool = False) -> int:
         )
     server = Server(wanted)
     url = links.url_of(wanted.host, server.port)
-    serving = links.Serving(name=wanted.name, url=url, read_only=wanted.read_only, pid=os.getpid())
+    serving = links.Serving(
+        name=wanted.name,
+        url=url,
+        read_only=wanted.read_only,
+        pid=os.getpid(),
+        program=wanted.serves.program,
+        verb=wanted.serves.verb,
+        token="set" if wanted.tokens.all else "none, so only links open it",
+    )
     held = links.sign(wanted.registry.root, serving, server.port)
     try:
         if sys.stdout.isatty():  # otherwise a log would keep the codes
             _say(links.made(wanted.registry.root, serving), serving, phone=not loopback)
         else:
-            click.echo(f"  {serving.name} is at {url}  Links: {render.typed(Act('serve', link=True))}")
+            token = f"  Token: {serving.token}" if wanted.serves.program != OURS else ""
+            click.echo(f"  {serving.name} is at {url}{token}  Links: {_more_links(serving)}")
             sys.stdout.flush()
         if opens:
             found = links.made(wanted.registry.root, serving)
@@ -165,18 +177,23 @@ def _open(server: "Server", link: str) -> None:
     webbrowser.open(link)
 
 
-def _new_links(registry: Registry) -> int:
+def new_links(registry: Registry, serves: Act = Act("serve"), name: str = "") -> int:
+    """Print new links to the servers that run, of one tool or of all."""
     from bydawn.operations.preconditions import refuse_inside_a_round
     from bydawn.web import links
 
     refuse_inside_a_round()
-    found = links.running(registry.root)
+    found = [each for each in links.running(registry.root) if name in ("", each.name)]
     if not found:
-        raise UserError("no server is running", cause="a link leads to one", hint=Advice(Act("serve"), " starts it"))
+        raise UserError("no server is running", cause="a link leads to one", hint=Advice(serves, " starts it"))
     for serving in found:
         phone = not links.is_loopback(serving.url.partition("//")[2].rpartition(":")[0].strip("[]"))
         _say(links.made(registry.root, serving), serving, phone=phone)
     return 0
+
+
+def _more_links(serving: "Serving") -> str:
+    return render.typed(Act(serving.verb, program=serving.program, link=True))
 
 
 def _say(found: "Links", serving: "Serving", *, phone: bool) -> None:
@@ -186,9 +203,9 @@ def _say(found: "Links", serving: "Serving", *, phone: bool) -> None:
     if found.steer:
         render.field("Steer", found.steer)
     render.field("Look", found.look)
-    render.paragraph(
-        f"Each link opens one browser, within 5 minutes. More links: {render.typed(Act('serve', link=True))}"
-    )
+    if serving.program != OURS:
+        render.field("Token", serving.token)
+    render.paragraph(f"Each link opens one browser, within 5 minutes. More links: {_more_links(serving)}")
     if phone:
         click.echo(qr_code(found.steer or found.look))
         render.paragraph(_EXPOSED)

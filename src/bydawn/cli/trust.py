@@ -69,6 +69,23 @@ def trust(
     return _give(settings.gather(folder), folder, once, trusts, as_json)
 
 
+def of_tool(config: str, path: Path | None, once: str | None) -> int:
+    """The same operation, as a command of the tool whose configuration file it is about."""
+    from bydawn.operations.dialects import loops
+
+    refuse_inside_a_round()
+    here = Path.cwd()
+    place = path or next((each for each in (here, *here.parents) if (each / config).is_file()), here)
+    file = place / config if place.is_dir() else place
+    if (found := _owner(file)) is None or found.config != config:
+        raise UserError(
+            f"{visible(str(file))} is not trusted", cause="this tool reads no such file", hint=f"name {config}"
+        )
+    gathered = found.gather()
+    trusts = Trusts(loops.registry_of(gathered).root.trust)
+    return _give(gathered, found.workspace, once, trusts, as_json=False, config=found.config)
+
+
 def _owner(path: Path | None) -> "Owner | None":
     """The tool whose configuration file is meant; None if it is a folder."""
     if path is None or path.is_dir():
@@ -81,6 +98,7 @@ def _owner(path: Path | None) -> "Owner | None":
 def _give(gathered: "Settings", folder: Path, once: str | None, trusts: Trusts, as_json: bool, config: str = "") -> int:
     gathered.refuse_problems()
     place = folder / config
+    trusts.follow(folder, config)
     if once is not None:
         operation.agree_once(once, gathered, folder, trusts, config)
     question = operation.review(gathered, folder, trusts, config)
@@ -104,7 +122,7 @@ def _give(gathered: "Settings", folder: Path, once: str | None, trusts: Trusts, 
         click.echo("  Not trusted; nothing was changed.")
         return 2
     else:
-        operation.agree(question.powers, place, trusts)
+        operation.agree(question.powers, folder, trusts, config)
         click.echo(f"  Trusted: {visible(str(place))}")
     return 0
 
@@ -154,7 +172,13 @@ def _wait_for_an_answer() -> None:
 
 def _show(question: operation.Question) -> None:
     file = visible(str(question.file))
-    if question.changes:
+    if question.copy_of:
+        differs = ", with these differences:\n" if question.changes else ", and this is the same"
+        click.echo(f"  You trust the copy in {visible(question.copy_of)}{differs}", err=True)
+        for line in question.changes:
+            click.echo(f"    {line}", err=True)
+        click.echo(f"\n  {file} can run commands or change limits:\n", err=True)
+    elif question.changes:
         click.echo(f"  {file} has changed since you trusted it:\n", err=True)
         for line in question.changes:
             click.echo(f"    {line}", err=True)
@@ -177,7 +201,8 @@ def _show_git(folder: Path) -> None:
 def _list(trusts: Trusts, as_json: bool) -> None:
     found = trusts.all()
     if as_json:
-        render.emit_json({"trusted": found})
+        names = ("folder", "digest", "shown", "at", "by", "once")
+        render.emit_json({"trusted": [{name: getattr(each, name) for name in names} for each in found]})
         return
     for each in found:
         when = f"{each.at.astimezone():%Y-%m-%d %H:%M}"

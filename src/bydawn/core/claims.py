@@ -39,7 +39,9 @@ _NOTHING = rf"(?i)\W*(?:(?:{_NO})(?:[^\w\s/]+(?:\s.*)?|(?:{_DASH}|\s+\().*|\s*)|
 class Claims(msgspec.Struct, frozen=True, kw_only=True):
     task: TaskClaim | None = None
     blocked: str = ""  # the words with which it says that only a person can help
-    open: tuple[str, ...] = ()  # what is still to be done
+    open: tuple[str, ...] = ()  # what is still to be done, …
+    lists_open: bool = False  # … in a section of its own, …
+    nothing_open: bool = False  # … which may say that there is nothing
     already: tuple[str, ...] = ()  # tasks that were done before
     reasons: tuple[Reason, ...] = ()  # for changed tests
 
@@ -53,9 +55,12 @@ def from_reply(reply: str, outcome: Outcome, loop: Loop, task: str | None = None
     if outcome is not Outcome.OK and not (outcome is Outcome.DENIED and loop.task_folder):
         return Claims()
     claims = _of_task(reply, loop, task) if loop.task_folder else Claims(blocked=blocked_words(reply) or "")
+    left = listed(reply, OPEN)
     return msgspec.structs.replace(
         claims,
-        open=listed(reply, OPEN) or (unfinished(reply) if loop.asks_if_done else ()),
+        open=left or (unfinished(reply) if loop.asks_if_done else ()),
+        lists_open=bool(left),
+        nothing_open=not left and re.search(rf"(?im)^\W*{OPEN}\b\W*(?:{_NO})?\W*$", reply) is not None,
         already=listed(reply, ALREADY),
         reasons=tuple(_reasons(listed(reply, CHANGED_TESTS, items=False))),
     )

@@ -14,7 +14,9 @@ from bydawn.core.proof import Answer
 from bydawn.core.records import BLOCKED, BY_HAND, COMPLETED, FAILED
 from bydawn.core.rules import Rule
 from bydawn.core.state import LastRound, LoopState, Tally
+from bydawn.core.test_files import Sides
 from bydawn.core.values import Decided, End, Now, ReachedMark, TaskStatus, Verdict
+from bydawn.core.verdicts import fewer_tests
 
 _NAMED = 20  # protected files named when a loop ends
 _PAUSES = {"SIGINT": "paused: you pressed Ctrl-C", "the death of its guardian": "paused: its parent process was killed"}
@@ -269,7 +271,13 @@ def _changed_tests(loop: Loop, state: LoopState) -> Stop | None:
         return None
     many = "a changed test" if len(held) == 1 else f"{len(held)} changed tests"
     reason = f"the checks pass only because of {many}: {', '.join(each.path for each in held[:3])}"
-    rows = (f"{completion.CHANGED}: {each.words}" for each in held[:_NAMED])
+    rows = [f"{completion.CHANGED}: {each.words}" for each in held[:_NAMED]]
+    sides = Sides(loop)
+    rows += [
+        f"{each.path} counts as a test because a check names it; if it is the work, begin with --tests '!{each.path}'"
+        for each in held
+        if sides.may_be_work(each.path)
+    ]
     return Stop(rule=Rule.CHANGED_TESTS, end=End.BLOCKED, reason=reason, evidence=(*rows, *_proof(state)))
 
 
@@ -311,12 +319,18 @@ def _proof(state: LoopState) -> list[str]:
     if known.held is not True and known.detail:
         what = "the changed tests" if known.held is None else "with the tests as they were,"
         rows.append(f"{what} {known.detail}")
-    rows += [f"fewer tests: {verdict.check}: {verdict.fewer}" for verdict in state.verdicts if verdict.fewer]
+    fewer = ((each.check, fewer_tests(each.counts, known.most.get(each.check))) for each in state.verdicts)
+    rows += [f"fewer tests: {check}: {told}" for check, told in fewer if told]  # in whichever round that was
     for verdict in state.verdicts:
         if verdict.tests_nothing:
             rows.append(f"no test ran: {verdict.check}")
         if verdict.counts is None and verdict.check in known.tested:
-            rows.append(f"it no longer says how many tests ran: {verdict.check}")
+            why = (
+                "its output is too long to count its tests"
+                if verdict.uncounted
+                else "it no longer says how many tests ran"
+            )
+            rows.append(f"{why}: {verdict.check}")
         if verdict.passed and verdict.counts and verdict.counts.failed:
             rows.append(f"it passes although tests failed ({verdict.counts.failed}): {verdict.check}")
     if tools := known.tools_changed:

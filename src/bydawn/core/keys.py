@@ -1,6 +1,6 @@
 """Another tool's configuration, checked against a table of its keys; every mistake has its file and line."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from math import isfinite
 from posixpath import normpath
@@ -59,7 +59,7 @@ class Key(msgspec.Struct, frozen=True):
     choices: tuple[str, ...] = ()
     without: str = ""  # characters that a line must not have
     variable: str = ""  # of the environment, if one sets it
-    only_lower: bool = False  # a project's file cannot raise it above what the user has
+    asks_to_raise: bool = False  # a project's file needs trust to raise it above what the user has
 
     @property
     def name(self) -> str:
@@ -101,6 +101,7 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
     places: dict[str, str] = {}  # of several layers: where each key is set
     project: "Checked | None" = None  # of several layers: the project's file alone
+    raised: tuple[str, ...] = ()  # what a project's file raises above what the user has
 
     def where(self, path: str) -> str:
         """The file and line of a key, or the variable or option; only the file if it is not set there."""
@@ -164,19 +165,23 @@ def stacked(keys: Sequence[Key], layers: Sequence[Checked], project: str) -> Che
     """Several layers as one: of each key the last that sets it. `project` is the name of the project's file."""
     values: dict[str, Value] = {key.path: key.default for key in keys}
     places: dict[str, str] = {}
-    refused: dict[str, str] = {}
+    higher: tuple[str, ...] = ()
     for layer in layers:
-        for key in (each for each in keys if each.path in layer.lines):
-            path, now, before = key.path, layer.values[key.path], values[key.path]
-            if key.only_lower and layer.name == project and _is_more(now, before):
-                here = places.get(path, "the default")
-                refused[path] = f"{layer.where(path)}: {path} stays {before} ({here}): a project can only lower it"
-                continue
-            refused.pop(path, None)
-            values[path], places[path] = now, layer.where(path)
-    remarks = (*(remark for layer in layers for remark in layer.remarks), *refused.values())
+        higher = raised(keys, layer, values) if layer.name == project else higher
+        for path in (each.path for each in keys if each.path in layer.lines):
+            values[path], places[path] = layer.values[path], layer.where(path)
+    remarks = tuple(remark for layer in layers for remark in layer.remarks)
     alone = next((layer for layer in layers if layer.name == project), None)
-    return Checked(name="default", values=values, lines={}, remarks=remarks, places=places, project=alone)
+    higher = tuple(path for path in higher if alone and places[path] == alone.where(path))
+    return Checked(
+        name="default", values=values, lines={}, remarks=remarks, places=places, project=alone, raised=higher
+    )
+
+
+def raised(keys: Sequence[Key], project: Checked, before: Mapping[str, Value]) -> tuple[str, ...]:
+    """What a project's file raises, of that which it needs trust to raise."""
+    asked = (key.path for key in keys if key.asks_to_raise and key.path in project.lines)
+    return tuple(path for path in asked if _is_more(project.values[path], before[path]))
 
 
 def _is_more(one: Value, other: Value) -> bool:

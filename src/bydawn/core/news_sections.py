@@ -83,7 +83,12 @@ def _not_believed(given: Material) -> str:
             "## You gave the promise and said you are blocked\n\nOnly one can be right. Give the promise "
             "in a reply without a BLOCKED section, or say what blocks you and leave the promise out."
         )
-    if last.promise is Promised.MENTIONED and "promise" in loop.requires:
+    if last.promise is Promised.MENTIONED and last.open and loop.changed_tests is ChangedTests.HOLD:
+        return (
+            "## You wrote the promise beside what is still open\n\nOnly one can be right. Do what is open first, or, "
+            "if nothing is, leave the section `## Open` out."
+        )
+    if last.promise is Promised.MENTIONED and "promise" in completion.wanted(loop, given.state):
         wanted = form(promise_of(loop) or Promise())
         return (
             f"## You mentioned the promise but did not give it\n\n{ALONE} Nothing may take it back. If everything is "

@@ -1,6 +1,6 @@
 """What the engine needs from the outside, as small protocols; `assemble` supplies the real things."""
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -80,7 +80,7 @@ class Workspace(Texts, Protocol):
     def forms(self, tree: str) -> dict[str, str]:
         """All files of a kept tree, each with its form."""
 
-    def tools(self) -> dict[str, str]:
+    def tools(self, named: Iterable[str]) -> dict[str, str]:
         """What runs the checks in the workspace but is in no tree, each with a digest."""
 
     def woven(self, tree: str, forms: Mapping[str, str]) -> str:
@@ -235,8 +235,8 @@ class RoundFiles(Protocol):
     def tail(self, round_: int, name: str, size: int) -> str:
         """The end of a file of a round, as text."""
 
-    def pieces(self, round_: int, name: str) -> Iterator[str]:
-        """A file of a round, piece by piece, as text; nothing of one above 4 MB."""
+    def pieces(self, round_: int, name: str) -> Iterator[str] | None:
+        """A file of a round, piece by piece, as text; None if it is above 4 MB."""
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
         """A file of a round, line by line, without lines too long to be an event."""

@@ -142,6 +142,7 @@ class Proofs(msgspec.Struct, frozen=True, kw_only=True):
     tree: str = ""  # when it began
     work: str = ""
     red: tuple[str, ...] = ()  # the checks that failed then
+    passed: bool = False  # did they pass last, whatever was found out behind them?
     counts: dict[str, Counts] = {}  # by check: what fewer tests are compared with, …
     most: dict[str, Counts] = {}  # … and the most that ever ran
     first: dict[str, Counts] = {}  # what they said before the first round
@@ -154,6 +155,7 @@ class Proofs(msgspec.Struct, frozen=True, kw_only=True):
     agreed: dict[str, str] = {}  # changed tests by path, each with a form beside which the old ones passed, too
     taken: tuple[str, ...] = ()  # (files that a person accepted since the last run)
     newer: dict[str, str] = {}  # … and so is one that an agent gave a reason for; but that is told
+    fitted: dict[str, str] = {}  # the reason for each of these: with the older form, the checks failed
     reasons: tuple[Reason, ...] = ()
     changed: tuple[ChangedTest, ...] = ()  # tests that are not as they were, as last seen
     looked: str = ""  # the tree for which that was found out
@@ -176,9 +178,10 @@ class Proofs(msgspec.Struct, frozen=True, kw_only=True):
 def summary(proofs: Proofs) -> str:
     """`the checks noticed 9; 3 tests were changed to fit`; empty if nothing was found out."""
     noticed = [len(each.tasks) for each in proofs.noticed if each.answer is Answer.NOTICED]
-    tests = sum(not each.data for each in proofs.changed)
+    changed = [each.path for each in proofs.changed if not each.data]
+    tests, fitted = len(changed), len([path for path in changed if path in proofs.fitted or proofs.held is False])
     many = "a test was" if tests == 1 else f"{tests} tests were"
-    fit = " to fit, see below" if proofs.held is False else ""
+    fit = f"{f', {fitted}' if fitted < tests else ''} to fit, see below" if fitted else ""
     parts = [f"the checks noticed {sum(noticed) or 'it'}"] if noticed else []
     return "; ".join([*parts, *([f"{many} changed{fit}"] if tests else [])])
 
@@ -218,6 +221,7 @@ def explained(proofs: Proofs, reasons: tuple[Reason, ...], *, answered: bool) ->
         reasons=known,
         unexplained=(),
         newer=newer,
+        fitted=proofs.fitted | {each.path: each.why for each in found},
         changed=tuple(told.get(each.path, each) for each in proofs.changed),
         insisted=(*proofs.insisted, *(each for each in found if not each.why)),
     )
@@ -249,6 +253,7 @@ def checked(proofs: Proofs, verdicts: tuple[Verdict, ...], tree: str, proved: Pr
     proofs = replace(
         proofs,
         counts=counts,
+        passed=passed,
         most=most,
         tested=tuple(dict.fromkeys((*proofs.tested, *(each.check for each in tested)))),
         counting=tuple(dict.fromkeys((*proofs.counting, *(each.check for each in tested if each.passed)))),
@@ -277,9 +282,13 @@ def _held(proofs: Proofs, held: Held) -> Proofs:
     insisted = {each.path: each for each in (*proofs.insisted, *held.insisted) if each.path in now}
     explains = held.passed is False and not held.refused and not held.unexplained
     newer = {each.path: each.form for each in (held.changed if explains else ())}
+    fitted = {each.path: each.why for each in held.changed if explains and proofs.newer.get(each.path) != each.form}
+    # A later change that agrees with a form that was given a reason needs none of its own.
+    known = proofs.fitted if held.passed else {}
     return replace(
         proofs,
-        changed=held.changed,
+        changed=tuple(replace(each, why=each.why or known.get(each.path, "")) for each in held.changed),
+        fitted=proofs.fitted | {path: why or proofs.fitted.get(path, "") for path, why in fitted.items()},
         held=held.passed,
         detail=held.detail,
         newer=proofs.newer | newer,

@@ -394,7 +394,8 @@ def _proofs_after_round(state: LoopState, fact: RoundEnded) -> Proofs:
 
 
 def _red(state: LoopState) -> tuple[str, ...]:
-    return tuple(verdict.check for verdict in state.failed_checks)
+    """The checks that failed by themselves, and not because of what was found out behind them."""
+    return () if state.proofs.passed else tuple(verdict.check for verdict in state.failed_checks)
 
 
 def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:

@@ -70,9 +70,11 @@ class Sides:
         self.commands = tuple(check.command for check in loop.checks if isinstance(check, CommandCheck))
         words = {word for command in self.commands for word in _words(command)}
         folders = ["", *(word for command in self.commands for word in re.findall(_INTO, command))]
-        self._globs = (*loop.tests, *loop.protect)
+        self._globs = (*(glob for glob in loop.tests if not glob.startswith("!")), *loop.protect)
+        work = [glob[1:] for glob in loop.tests if glob.startswith("!")]
         self._ours = {normpath(path) for path in (loop.tasks, loop.progress, loop.opinions) if path}
-        self.named = {normpath(f"{folder}/{word}" if folder else word) for word in words for folder in folders}
+        named = {normpath(f"{folder}/{word}" if folder else word) for word in words for folder in folders}
+        self.named = {path for path in named if not (work and is_protected(path, work))}
         programs = {word for command in self.commands for word in re.findall(_PROGRAM, command)}
         # A file that is called like the program, the module, or what these import, takes its place.
         python = any(re.match(r"python|py\.?test|tox|nox|coverage", name) for name in programs)
@@ -123,6 +125,10 @@ class Sides:
         if re.search(_ELSEWHERE, path):
             return Side.ELSEWHERE
         return Side.DOCUMENT if re.search(_DOCUMENTS, path) else Side.WORK
+
+    def may_be_work(self, path: str) -> bool:
+        """Is it a test only because a check names it? Then it may be the program: `python3 app.py`."""
+        return path in self.named and not re.search(f"{_TESTS}|{_HELPER}", path) and not self.steers(path)
 
     def steers(self, path: str) -> bool:
         return self._is_runner(path) or basename(path) in KEYED or re.search(_STEERING, path) is not None

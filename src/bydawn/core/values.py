@@ -359,11 +359,12 @@ class Verdict(Value, frozen=True, kw_only=True):
     stderr: str = ""
     counts: Counts | None = None  # the tests that it ran, if its output says so
     fewer: str = ""  # how many less than before, in words
+    uncounted: bool = False  # its output is too long for that
 
     @property
     def tests_nothing(self) -> bool:
-        """Is it known to have run no test, not even one that was skipped?"""
-        return self.counts is not None and not (self.counts.ran or self.counts.skipped)
+        """Is it known to have run no test? One that was skipped did not run."""
+        return self.counts is not None and not self.counts.ran
 
     @property
     def never_ran(self) -> bool:

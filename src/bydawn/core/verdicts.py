@@ -119,7 +119,7 @@ def counted(verdict: Verdict, known: Proofs, *, holds: bool, compares: bool = Tr
         return verdict
     ran = verdict.counts
     # One that passed without a word before the first round may be told to be silent.
-    silent = ran is None and (verdict.check in known.counting or verdict.check in known.red)
+    silent = ran is None and not verdict.uncounted and (verdict.check in known.counting or verdict.check in known.red)
     if silent and (verdict.check in known.counting or _always_counts(verdict.check)):
         ran = Counts()
     verdict = replace(verdict, counts=ran)
@@ -129,7 +129,7 @@ def counted(verdict: Verdict, known: Proofs, *, holds: bool, compares: bool = Tr
     if holds and ran and ran.failed and first and first.failed and verdict.check in known.red:  # which it did not hide
         detail = f"{_tests(ran.failed)} failed, although it ends with {verdict.detail}"
         return replace(verdict, passed=False, detail=detail, fingerprint=of_failure(detail))
-    fewer = _fewer(ran, known.counts.get(verdict.check)) if compares and ran else ""
+    fewer = fewer_tests(ran, known.counts.get(verdict.check)) if compares else ""
     return replace(verdict, fewer=fewer)
 
 
@@ -148,13 +148,15 @@ def with_all_tests(verdict: Verdict, known: Proofs) -> Verdict:
     return replace(verdict, passed=False, detail=detail, fingerprint=of_failure(detail))
 
 
-def _fewer(now: Counts, before: Counts | None) -> str:
+def fewer_tests(now: Counts | None, before: Counts | None) -> str:
     """
-    >>> _fewer(Counts(ran=14, skipped=2), Counts(ran=20))
+    >>> fewer_tests(Counts(ran=14, skipped=2), Counts(ran=20))
     '14 tests ran, 20 before; 2 skipped, 0 before'
     """
-    ran = f"{_tests(now.ran)} ran, {before.ran:,} before" if before and now.ran < before.ran else ""
-    skipped = f"{now.skipped:,} skipped, {before.skipped:,} before" if before and now.skipped > before.skipped else ""
+    if now is None or before is None:
+        return ""
+    ran = f"{_tests(now.ran)} ran, {before.ran:,} before" if now.ran < before.ran else ""
+    skipped = f"{now.skipped:,} skipped, {before.skipped:,} before" if now.skipped > before.skipped else ""
     return "; ".join(filter(None, (ran, skipped)))
 
 

@@ -37,7 +37,9 @@ def judged(
     work = found.get(Side.WORK, [])
     tests = [*found.get(Side.TEST, []), *found.get(Side.DATA, [])]
     steering = found.get(Side.STEERING, [])
-    if any(each.new.startswith(_NESTED) or each.old.startswith(_NESTED) for each in work):
+    # A tree holds no file of them: what follows its id, up to the next mark, stands for them.
+    inside = {tree.partition("+")[2].partition("+")[0] for tree in (group.before, group.after)}
+    if len(inside) > 1 or any(each.new.startswith(_NESTED) or each.old.startswith(_NESTED) for each in work):
         return answer(Answer.UNKNOWN, "a nested repository is part of it")
     if not work:
         elsewhere = steering or found.get(Side.ELSEWHERE)

@@ -58,6 +58,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     # for which something stronger is in `settings` is kept too: it is part of what a person agrees to.
     origins: dict[str, str] = {}
     overridden: dict[str, tuple[str, ...]] = {}
+    raised: tuple[str, ...] = ()  # of those, numbers above what the person has
     template_file: str = ""  # the text of the file's template as it is, if `template` is not
 
 
@@ -255,6 +256,7 @@ class Usual:
     documents than other loops."""
 
     needs_history = True
+    user_file = ("", "", "")
     hook_words: "HookWords | None" = None
 
     def messages(self, *_: Any) -> tuple[str, ...] | None:
@@ -279,6 +281,10 @@ class Configured(Dialect, Protocol):
     @property
     def keys(self) -> tuple[Key, ...]:
         """Those of the file."""
+
+    @property
+    def user_file(self) -> tuple[str, str, str]:
+        """A person's own such file, if there is one: the variable that moves its folder, the folder, the name."""
 
     def from_config(self, found: Checked, read: Callable[[str], str | None]) -> Start:
         """The loop that the file asks for. `read` gives the text of another file that it names, if that is there.

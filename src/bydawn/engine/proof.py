@@ -8,12 +8,12 @@ from msgspec.structs import replace
 from bydawn.core import witness
 from bydawn.core.errors import UserError
 from bydawn.core.globs import is_protected
-from bydawn.core.loop import ChangedTests, CommandCheck, OnTamper, WitnessMode
+from bydawn.core.loop import ChangedTests, OnTamper, WitnessMode
 from bydawn.core.ports import Difference
 from bydawn.core.proof import GREEN, UNTRIED, Answer, ChangedTest, Group, Held, Noticed, Proofs, Proved, with_reason
 from bydawn.core.test_files import KEYED, Side, Sides
 from bydawn.core.text import duration, shorten
-from bydawn.core.values import Verdict
+from bydawn.core.values import Counts, Verdict
 from bydawn.core.verdicts import counted, of_failure, outside, with_all_tests
 from bydawn.engine.effects import Effects
 
@@ -31,6 +31,7 @@ class _Trees(msgspec.Struct, frozen=True, kw_only=True):
 
     changed: tuple[ChangedTest, ...] = ()
     forms: dict[str, str] = {}
+    begin: frozenset[str] = frozenset()  # what steers the tests and takes nothing away
 
 
 class Proof:
@@ -80,9 +81,12 @@ class Proof:
             seconds=round(self._seconds, 3),
         )
 
+    def tools(self) -> dict[str, str]:
+        return self._workspace.tools(self._sides.named)
+
     def _tools_changed(self) -> tuple[str, ...]:
         """Installing packages does it honestly, so it is only told."""
-        then, now = self._effects.state.proofs.tools, self._workspace.tools()
+        then, now = self._effects.state.proofs.tools, self.tools()
         return tuple(sorted(path for path in {**then, **now} if then.get(path) != now.get(path)))[:_TOLD]
 
     def _reset(self, round_: int = 0, verdicts: tuple[Verdict, ...] = (), *, final: bool = False) -> None:
@@ -108,9 +112,10 @@ class Proof:
 
     def _held(self, tree: str, groups: Sequence[Group]) -> Held | None:
         known = self._effects.state.proofs
-        red = {check for group in groups for check in group.red} or ({*known.red} if not known.noticed else set())
+        red = {check for group in groups for check in group.red} or ({*known.red} if not known.looked else set())
         found = self._test_side(tree, red=bool(red))
-        if all(each.steers and each.how == "new" for each in found.changed):
+        begins = all(each.path in found.begin for each in found.changed)
+        if begins:
             red -= self._could_not_run()  # so this is what makes them run
         # A check has no file that a reason could name, so any reason is one for its tests.
         names, last = {verdict.check for verdict in self._verdicts}, known.reasons[-1].why if known.reasons else ""
@@ -124,6 +129,10 @@ class Proof:
         )
         if not changed:
             return Held()
+        if begins and not (red or self._had_tests):
+            return Held(
+                changed=changed, detail="were not tried: there was no test before", known=changed == known.changed
+            )
         open_ = tuple(each for each in changed if known.newer.get(each.path) != each.form)
         if not open_:
             return Held(changed=changed, passed=known.held, detail=known.detail, known=True)
@@ -144,16 +153,26 @@ class Proof:
             return held
         self._said = failed[0].excerpt
         needed = self._suspects(open_, found)
-        if red.isdisjoint(verdict.check for verdict in failed):
+        guilty = [each for each in needed if red & self._red_of(each, groups, red) & {one.check for one in failed}]
+        if not guilty:
             return replace(held, unexplained=tuple(each for each in needed if not each.why))
-        if all(each.path in known.refused and given[each.path] for each in needed):  # a reason since then
+        if all(each.path in known.refused and given[each.path] for each in guilty):  # a reason since then
             return replace(held, insisted=open_)
-        return replace(held, refused=tuple(each.path for each in needed))
+        return replace(held, refused=tuple(each.path for each in guilty))
+
+    def _red_of(self, changed: ChangedTest, groups: Sequence[Group], red: set[str]) -> set[str]:
+        """The checks that failed when the tasks began that changed it."""
+        mine = [
+            {*group.red}
+            for group in groups
+            if any(_shown(each.path) == changed.path for each in self._workspace.between(group.before, group.after))
+        ]
+        return set[str]().union(*mine) if mine else red
 
     def _could_not_run(self) -> set[str]:
         """The checks that said nothing of any test before the first round, and run tests now."""
-        known = self._effects.state.proofs
-        return {each.check for each in self._verdicts if each.counts and each.counts.ran} - known.first.keys()
+        known = {name for name, first in self._effects.state.proofs.first.items() if first != Counts()}
+        return {each.check for each in self._verdicts if each.counts and each.counts.ran} - known
 
     def _suspects(self, changed: tuple[ChangedTest, ...], found: _Trees) -> tuple[ChangedTest, ...]:
         """The files that need a reason: rather not one to which lines were only added, nor one that was so already when
@@ -189,7 +208,7 @@ class Proof:
         tests = [each for each in tests if not (self._loop.protect and is_protected(each.path, self._loop.protect))]
         appeared = {(_id(each.new), self._sides.is_module(each.path)) for each in differences if not each.old}
         vanished = {(_id(each.old), self._sides.is_module(each.path)) for each in tests if not each.new}
-        changed, forms = list[ChangedTest](), dict[str, str]()
+        changed, forms, begin = list[ChangedTest](), dict[str, str](), set[str]()
         more = [each for each in tests if not each.old and self._sides.is_module(each.path)]
         padded = any((_id(each.new), True) not in vanished for each in more)
         all_run = not padded and all(_runs_as_many(verdict, known) for verdict in self._verdicts)
@@ -206,12 +225,23 @@ class Proof:
                 how = "changed" if then and each.new else "moved" if moved else "deleted" if then else "new"
                 found = ChangedTest(path=name, form=each.new, how=how, beside=beside)
                 changed.append(replace(found, data=side is Side.DATA, steers=side is Side.STEERING))
+                if side is Side.STEERING and each.new and not (then and self._takes_away(each, then)):
+                    begin.add(name)
             forms[each.path] = known.newer.get(name, self._as_then(each, then))
         named = [each for each in changed if not each.beside]  # then these say it
         changed = named or changed
         fewer = [v for v in self._verdicts if v.fewer and v.check in known.red and not changed]
         changed += [ChangedTest(path=v.check, how=v.fewer, form=str(v.counts and v.counts.ran)) for v in fewer]
-        return _Trees(changed=tuple(changed), forms=forms)
+        return _Trees(changed=tuple(changed), forms=forms, begin=frozenset(begin))
+
+    def _takes_away(self, change: Difference, then: str) -> bool:
+        """Is anything gone, or another, that steered tests? npm's own placeholder for a script steers none."""
+        if change.path.rpartition("/")[2] not in KEYED:
+            return not self._only_adds(then, change.new)
+        from bydawn.core.steering import keys  # as below
+
+        old, new = (keys(change.path, self._workspace.read(form), self._sides.commands) for form in (then, change.new))
+        return any(new.get(key) != old[key] and "no test specified" not in str(old[key]) for key in old)
 
     def _as_then(self, change: Difference, then: str) -> str:
         """The form to hold. Of a file that says other things too, only what steers tests."""
@@ -320,7 +350,7 @@ class Proof:
 
     def _run(self, which: Sequence[Verdict], tree: str, aside: str, *, again: bool = False) -> tuple[Verdict, ...]:
         effects, names = self._effects, {verdict.check for verdict in which}
-        checks = [check for check in self._loop.checks if check.name in names and isinstance(check, CommandCheck)]
+        checks = [check for check in self._loop.checks if check.name in names]
         freed = outside(effects.state.verdicts)
         started = effects.world.clock.now().elapsed
         verdicts = effects.world.checks.run(

@@ -8,7 +8,7 @@ import msgspec
 from bydawn.core.decide import would_finish
 from bydawn.core.facts import BOX, BOXED, ChecksCut, ChecksEnded, Obstructed
 from bydawn.core.layout import tree_before
-from bydawn.core.loop import BoxMode, ChangedTests, Check, CommandCheck, OnTamper
+from bydawn.core.loop import BoxMode, ChangedTests, Check, CheckWhere, CommandCheck, OnTamper
 from bydawn.core.ports import NONE
 from bydawn.core.values import Verdict
 from bydawn.core.verdicts import counted, in_the_way, is_same, outside, suspects, unboxed, weighed
@@ -46,9 +46,10 @@ class Proving:
         if looked is None:
             return
         freed = [verdict for verdict in looked.verdicts if verdict.outside]
-        if freed and self._loop.box is BoxMode.ON:
+        if freed and (self._loop.box is BoxMode.ON or self._is_clean):  # outside, it would find the workspace
             how = f"add --box-write {freed[0].needs}, or use" if freed[0].needs else "use"
-            effects.record(Obstructed(kind=BOX, detail=f"{in_the_way(freed[0])} (--box on); {how} --box auto"))
+            why, instead = ("--check-where clean", "off") if self._is_clean else ("--box on", "auto")
+            effects.record(Obstructed(kind=BOX, detail=f"{in_the_way(freed[0])} ({why}); {how} --box {instead}"))
             return
         tree = left.tree if left else effects.state.tree
         ends = would_finish(self._loop, effects.state, looked.verdicts)
@@ -70,11 +71,15 @@ class Proving:
                 restored=looked.restored,
                 final=final,
                 excuses=not self._loop.final_checks,
-                tools={} if round_ else effects.world.workspace.tools(),
+                tools={} if round_ else self.proof.tools(),
             )
         )
         if proved:
             effects.world.ledger.sync()  # before any task is called done because of it
+
+    @property
+    def _is_clean(self) -> bool:
+        return self._loop.check_where is CheckWhere.CLEAN
 
     def _look(self, round_: int, tree: str) -> _Look | None:
         self._protection.watch()
@@ -95,20 +100,21 @@ class Proving:
         """What they say about a tree, running the doubtful ones twice."""
         run, urgent, state = self._effects.world.checks.run, self._effects.urgent, self._effects.state
         freed = outside(state.verdicts)
-        verdicts = run(self._loop.checks, round_, tree, urgent, outside=freed)
-        holds = self._loop.changed_tests is ChangedTests.HOLD
-        verdicts = tuple(counted(verdict, state.proofs, holds=holds) for verdict in verdicts)
+        count = partial(counted, known=state.proofs, holds=self._loop.changed_tests is ChangedTests.HOLD)
+        verdicts = tuple(map(count, run(self._loop.checks, round_, tree, urgent, outside=freed)))
         if state.box == BOXED and not state.round and not state.only_checks:  # nothing of the agent's exists yet
             return self._without_box(verdicts, tree)
         doubtful = () if self._effects.state.stop_now else suspects(self._loop.checks, verdicts, state)
-        again = run(doubtful, round_, tree, urgent, again=True, outside=freed) if doubtful else ()
-        return None if self._effects.state.stop_now else weighed(verdicts, again, state)
+        again = map(count, run(doubtful, round_, tree, urgent, again=True, outside=freed) if doubtful else ())
+        return None if self._effects.state.stop_now else weighed(verdicts, (*again,), state)
 
     def _without_box(self, verdicts: tuple[Verdict, ...], tree: str) -> tuple[Verdict, ...] | None:
         """The same for the baseline: a failing check runs outside the box, too, to see whether that is in its way."""
         checks, again = {check.name: check for check in self._loop.checks}, partial(self._again, tree)
         commands = {name for name, check in checks.items() if isinstance(check, CommandCheck)}
         red = {verdict.check: verdict for verdict in verdicts if not verdict.passed and verdict.check in commands}
+        if self._is_clean:  # what only passes outside has found the workspace, unless it named a folder that it needs
+            red = {name: verdict for name, verdict in red.items() if verdict.needs}
         free = again([checks[name] for name in red], outside=dict.fromkeys(red, ""))
         odd = {verdict.check: verdict for verdict in free if not is_same(red[verdict.check], verdict)}
         boxed = {verdict.check: verdict for verdict in again([checks[name] for name in odd if not red[name].needs])}

@@ -47,7 +47,7 @@ from bydawn.core.facts import (
     WaitStarted,
 )
 from bydawn.core.layout import LAST_MESSAGE, PROMPT, REPLY, STDERR, STDOUT, TIMES, tree_after, tree_before
-from bydawn.core.loop import COOKIE, Loop
+from bydawn.core.loop import COOKIE, ChangedTests, Loop, Promise
 from bydawn.core.outcome import POLICY, Ending, Exit, Outcome, believed
 from bydawn.core.ports import ChildLimits, Job, Snapshot
 from bydawn.core.progress import Findings
@@ -374,6 +374,9 @@ class Engine:
         used = used_by(ended, self.state.conversation(ended.session), listener.spent)
         opened = self.state.open_round
         said = claims.from_reply(reply, ended.outcome, self.loop, opened.task_id if opened else None)
+        promised = self._promise(ended, said, found)
+        before = self.state.last.open if self.state.last and opened and opened.tree == found.tree else ()
+        settles = said.nothing_open or promised is Promised.GIVEN
         self._effects.record(
             RoundEnded(
                 round=round_,
@@ -392,7 +395,7 @@ class Engine:
                 progress=found.progress,
                 claim=said.task,
                 blocked=said.blocked,
-                open=said.open,
+                open=said.open or (() if settles else before),  # of an earlier reply, as long as nothing was changed
                 already=said.already,
                 reasons=said.reasons,
                 elapsed=self.world.clock.now().elapsed,
@@ -400,7 +403,7 @@ class Engine:
                 signal=exit_.signal,
                 seconds=round(exit_.seconds, 3),
                 said=shorten(answers.shown(reply) if self.world.schema_file else reply, _SAID),
-                promise=self._promise(ended, said, found),
+                promise=promised,
                 session=ended.session,
                 usage=used.turn,
                 session_usage=used.session,
@@ -417,12 +420,15 @@ class Engine:
     def _promise(self, ended: Ended, said: claims.Claims, found: Findings) -> Promised:
         """Only the reply of a turn that went well is examined; raw output never is.
 
-        An agent that is blocked has not given the promise, whatever its last line says.
+        An agent that is blocked, or names what is open, has not given the promise, whatever its last line says.
         """
-        wanted = prompt.promise_of(self.loop)
+        tasks = found.tasks or self.state.tasks
+        # Where only a list says what is to be done, "all done" is answered as long as something is open.
+        listed = self.loop.tasks_required and tasks is not None and tasks.open and not self.loop.dialect
+        wanted = prompt.promise_of(self.loop) or (Promise() if listed else None)
         if wanted is None or ended.outcome is not Outcome.OK:
             return Promised.ABSENT
-        seen = msgspec.structs.replace(self.state, tree=found.tree, tasks=found.tasks or self.state.tasks)
+        seen = msgspec.structs.replace(self.state, tree=found.tree, tasks=tasks)
         told = completion.told_of_mention(self.loop, seen)
         if told and self.state.last:
             before = self.world.files.tail(self.state.last.round, REPLY, _REPLY)
@@ -432,7 +438,8 @@ class Engine:
         except promise.TooSlow as slow:
             self._effects.record(Obstructed(kind="promise", detail=str(slow)))
             return Promised.ABSENT
-        return Promised.MENTIONED if said.blocked and given is Promised.GIVEN else given
+        is_open = said.lists_open and self.loop.changed_tests is ChangedTests.HOLD  # elsewhere a document decides
+        return Promised.MENTIONED if (said.blocked or is_open) and given is Promised.GIVEN else given
 
     # -- what is around it -----------------------------------------------------------------------------------------
 

@@ -180,17 +180,25 @@ class Watchdog:
         each.refusals = 0
         restart = watching.next_restart(each.restart, each.death, code, now - each.began)
         each.death = Death.EXITED
-        if watching.is_too_many(restart):
-            self._say(f"{each.name}: {restart.given_up}; it is not started again")
-            spawn(lambda: self._give_up(each, restart), self._held)  # a notice takes its time, and others need us
-            self._leave(each, Phase.EXHAUSTED)
+        if self._is_given_up(each, restart):
             return
         each.restart, each.phase, each.due = restart, Phase.RESTARTING, now + self._back_off
         number = f"restart {restart.number} of {MOST_RESTARTS}"
         self._say(f"{each.name}: its process died: {restart.words}; {number} in {self._back_off:g} s")
         self._told(each)
 
+    def _is_given_up(self, each: Kept, restart: Restart | None) -> bool:
+        """Has it died too often? That may have been before we began to keep it."""
+        if restart is None or not watching.is_too_many(restart):
+            return False
+        self._say(f"{each.name}: {restart.given_up}; it is not started again")
+        spawn(lambda: self._give_up(each, restart), self._held)  # a notice takes its time, and others need us
+        self._leave(each, Phase.EXHAUSTED)
+        return True
+
     def _start(self, each: Kept, now: float) -> None:
+        if self._is_given_up(each, each.restart):
+            return
         each.pid = spawn(lambda: each.begin(each.restart), self._held)
         each.phase, each.began, each.alive, each.kills = Phase.RUNNING, now, now, []
         self._told(each)

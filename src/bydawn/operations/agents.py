@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -59,6 +60,18 @@ def login_needed(name: str, folder: Path) -> str | None:
     """The command that logs this agent in; None if it is logged in, or unknown."""
     found = look(agents.find(name).name, folder) if agents.is_cli(name) else None
     return found.login if found and found.logged_in is False else None
+
+
+def refuse_if_logged_out(name: str, workspace: Path, env: Mapping[str, str]) -> None:
+    """In the environment that the agent will have; nothing is started for it."""
+    cli = agents.cli(name)
+    if find(cli.start, workspace) and cli.logged_in({**os.environ, **env}, workspace, cli.start) is False:
+        raise UserError(
+            f"{name} is not logged in",
+            cause="every call of it would be refused",
+            hint=f"run `{cli.login}` as this user, then start again",
+            exit_code=7,
+        )
 
 
 def first_that_works(workspace: Path) -> str:

@@ -30,6 +30,9 @@ def refuse_missing_programs(loop: Loop) -> None:
         first = _FIRST.match(check.command) if isinstance(check, CommandCheck) else None
         if first is None or first[1] in _SHELL.split() or first[1].isdigit() or shutil.which(first[1], path=path):
             continue
+        # It sets a PATH of its own, or defines what it calls.
+        if re.search(rf"\bPATH=|(?<![\w.-]){re.escape(first[1])}\s*\(", first.string):
+            continue
         known = {name for folder in path.split(os.pathsep) if Path(folder).is_dir() for name in os.listdir(folder)}
         raise UserError(
             f"the check `{check.name}` cannot start: there is no program {first[1]!r}",

@@ -84,7 +84,7 @@ def checked_loop(
             hint="add -t TODO.md, or drop --checkpoint",
         )
     _checked_globs(loop.protect, "--protect", "protects nothing")
-    _checked_globs(loop.tests, "--tests", "names no test")
+    _checked_globs(tuple(glob.removeprefix("!") for glob in loop.tests), "--tests", "names no test")
     if all(is_protected(name, loop.tests) for name in ("any.thing", "any/thing/any.thing")):
         raise UserError("--tests cannot be everything", hint="name the folders with tests: --tests 'qa/**'")
     _checked_variables(loop.pass_env)

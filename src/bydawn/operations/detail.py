@@ -119,7 +119,7 @@ def loop_detail(standing: Standing, only: int | None = None) -> LoopDetail:
     return LoopDetail(
         **asdict(loop_view(standing, next_steps(standing))),
         prompt=loop.prompt,
-        requires=loop.requires,
+        requires=completion.wanted(loop, state),
         missing=completion.missing(loop, state),
         red_before=state.baseline,
         doubted=state.doubted,
@@ -306,7 +306,8 @@ def _findings(standing: Standing) -> Iterator[Field]:
     for note in state.notes:
         fate = "was never used: the loop ended first" if standing.finished else "goes into the next prompt"
         yield Field("Note", f"“{shorten(plain(note.text), 200)}” {fate}")
-    if state.last and state.last.promise is Promised.MENTIONED and "promise" in standing.loop.requires:
+    wanted = completion.wanted(standing.loop, state)
+    if state.last and state.last.promise is Promised.MENTIONED and "promise" in wanted:
         yield Field("Promise", "only mentioned by the agent, not given: not accepted")
 
 

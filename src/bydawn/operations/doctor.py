@@ -171,19 +171,22 @@ def _filesystem(path: Path) -> str:
 
 
 def _ledger(standing: Standing) -> Finding:
-    """Is every line intact, and does the snapshot agree with the ledger?"""
-    name = f"loop {standing.loop.id}"
-    if standing.trouble:
-        return _bad(name, standing.trouble)
     try:
-        state = replay(records(standing.folder))
-    except (Damaged, Future) as error:
-        return _bad(name, error)
+        return of_loop(standing)
+    except UserError as error:
+        return _bad(f"loop {standing.loop.id}", error)
+
+
+def of_loop(standing: Standing) -> Finding:
+    """Does the snapshot agree with the ledger, and does nothing hang or live on? Raises what is damaged or gone."""
+    if standing.trouble:
+        raise standing.trouble
+    name, state = f"loop {standing.loop.id}", replay(records(standing.folder))
     if not standing.alive and state != standing.state:
         hint = "harmless: the next start rebuilds state.json"
         return Finding(name=name, ok=False, detail="state.json does not match the loop's history", hint=hint)
     if not standing.finished and (problem := gone(standing)):
-        return _bad(name, problem)
+        raise problem
     if hangs := hanging(standing):
         hint = Advice("end it: ", Act("stop", standing.reference), ", or wait if the machine was asleep")
         return Finding(name=name, ok=False, detail=f"{standing.status}; {hangs}", hint=hint)

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from bydawn.core.text import plain
 from bydawn.core.values import Death, Restart, Status
-from bydawn.core.watching import is_too_many, next_restart
+from bydawn.core.watching import next_restart
 from bydawn.operations import many, notices, steer
 from bydawn.store import heartbeat, watches
 from bydawn.store.folder import LoopFolder
@@ -20,10 +19,6 @@ class Due(msgspec.Struct, frozen=True, kw_only=True):
 
     standing: Standing
     restart: Restart | None  # None: it was paused in good order, by a shutdown
-
-    @property
-    def is_too_many(self) -> bool:
-        return self.restart is not None and is_too_many(self.restart)
 
 
 def due(registry: Registry) -> Iterator[Due]:
@@ -87,7 +82,3 @@ def unit_name(tool: str, workspace: Path) -> str:
     from bydawn.core.digests import sha256
 
     return f"{tool}-{sha256(str(workspace).encode()).hexdigest()[:12]}"
-
-
-def named(standing: Standing) -> str:
-    return plain(standing.reference)

@@ -279,7 +279,7 @@ def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
     missing = [completion.describe(name, loop, state) for name in completion.missing(loop, state)]
     if ended.promise is Promised.GIVEN and missing:
         yield Remark(f"the agent says it is done, but {missing[0]}")
-    if ended.promise is Promised.MENTIONED and "promise" in loop.requires:
+    if ended.promise is Promised.MENTIONED and "promise" in completion.wanted(loop, state):
         yield Remark("the agent only mentioned the promise, so it does not count")
     if ended.claim and ended.claim.status == UNCLEAR:
         why = (*ended.claim.odd, f"“{ended.claim.summary}” is not a status")[0]

@@ -14,7 +14,7 @@ from bydawn.operations.settings import secrets
 from bydawn.settings import files
 from bydawn.settings.layers import Given, Settings
 from bydawn.settings.setting import Layer
-from bydawn.settings.trust import Powers, Shown, Trust, Trusts, difference, in_force, powers_of
+from bydawn.settings.trust import Powers, Shown, Trust, Trusts, difference, identity_of, in_force, powers_of
 from bydawn.system.git import Git
 
 # Git settings of a repository that run programs. bydawn's git calls turn them off; an agent's do not.
@@ -43,7 +43,10 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     file: Path
     place: Path  # what is trusted: the folder, or another tool's configuration file in it
     powers: Powers
+    config: str  # that file's name; empty for the folder's own settings
     before: Shown | None  # what they trusted before
+    copy_of: str = ""  # the folder where they did, if it is another copy of this one
+    tool: str = "bydawn"  # whose command reviews it
 
     @property
     def rows(self) -> list[AskedRow]:
@@ -63,12 +66,20 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         """The error when there is no one to ask; `without` is the flag that ignores the project's settings, if any."""
         rows = self.changes or [f"{row.key} = {row.value}{f'   ({row.where})' * bool(row.where)}" for row in self.rows]
         place = str(self.place if self.place.exists() else self.file)
+        once = Act("trust --once", self.powers.digest, place, program=self.tool)
+        if self.copy_of:
+            same = "it runs the same as there" if not self.changes else "it can run other commands than there:"
+            return UserError(
+                f"{self.file} is not trusted, though the one in {visible(self.copy_of)} is",
+                cause="\n       ".join([same, *self.changes]),
+                hint=Advice("agree with ", once),
+            )
         return UserError(
             f"{self.file} {'has changed since you trusted it' if self.changes else 'is not trusted'}",
             cause="\n       ".join(["it can run commands or change limits:", *rows]),
             hint=Advice(
-                *("review it with ", Act("trust", place), "\n       once, without a terminal: "),
-                *(Act("trust --once", self.powers.digest, place),),
+                *("review it with ", Act("trust", place, program=self.tool)),
+                *("\n       once, without a terminal: ", once),
                 f"\n       or ignore the project's settings: {without}" if without else "",
             ),
         )
@@ -106,12 +117,14 @@ def question(settings: Settings, folder: Path, trusts: Trusts, config: str = "")
     powers = _powers(settings, config)
     if not in_force(powers, settings) or trusts.covers(folder / config, powers):
         return None
-    return _question(powers, folder, trusts, config)
+    moved = trusts.moved(folder, config)
+    return None if moved and moved.digest == powers.digest else _question(powers, folder, trusts, config)
 
 
 def use(settings: Settings, folder: Path, trusts: Trusts, config: str = "") -> None:
     """A loop starts: trust that was given once is used up."""
     powers = _powers(settings, config)
+    trusts.follow(folder, config)
     if in_force(powers, settings) and not trusts.use(folder / config, powers):
         raise _question(powers, folder, trusts, config).refusal()  # another start used it first
 
@@ -127,7 +140,11 @@ def _powers(settings: Settings, config: str) -> Powers:
 
 
 def _question(powers: Powers, folder: Path, trusts: Trusts, config: str) -> Question:
-    earlier = trusts.given(folder / config)
+    from bydawn.dialects import TABLE  # only needed where someone is asked
+
+    earlier = trusts.given(folder / config) or trusts.moved(folder, config)
+    copied = None if earlier else trusts.of_copy(folder, config, _origin(folder))
+    earlier = earlier or copied
     file = folder / config if config else files.project_file(folder).path
     if config and powers.commands and not file.exists():  # another file of that tool is all there is
         file = folder / powers.commands[0].where
@@ -136,8 +153,16 @@ def _question(powers: Powers, folder: Path, trusts: Trusts, config: str) -> Ques
         file=file,
         place=folder / config,
         powers=powers,
-        before=earlier.shown if earlier and earlier.digest != powers.digest else None,
+        config=config,
+        before=earlier.shown if earlier and (copied or earlier.digest != powers.digest) else None,
+        copy_of=copied.root if copied else "",
+        tool=next((name for name, row in TABLE.items() if config and row.config == config), "bydawn"),
     )
+
+
+def _origin(folder: Path) -> str:
+    """The first commits of a repository: its clones and copies have the same."""
+    return (Git(folder=folder, seconds=20).answer("rev-list", "--max-parents=0", "HEAD") or "").strip()
 
 
 def shown(powers: Powers) -> Shown:
@@ -158,9 +183,10 @@ def _lines(given: Given) -> list[str]:
     return visible(hide(f"{given.shown}\n{given.text}".rstrip("\n"))).split("\n")
 
 
-def agree(powers: Powers, place: Path, trusts: Trusts, *, once: bool = False) -> None:
+def agree(powers: Powers, folder: Path, trusts: Trusts, config: str = "", *, once: bool = False) -> None:
     """A person has said yes."""
     refuse_inside_a_round()
+    place = folder / config
     trusts.give(
         Trust(
             folder=str(place),
@@ -169,6 +195,9 @@ def agree(powers: Powers, place: Path, trusts: Trusts, *, once: bool = False) ->
             at=datetime.now(UTC),
             by=user(),
             once=once,
+            root=str(folder),
+            identity=identity_of(folder),
+            origin=_origin(folder),
         )
     )
 
@@ -183,7 +212,7 @@ def agree_once(digest: str, settings: Settings, folder: Path, trusts: Trusts, co
             cause=f"their hash is {powers.digest}",
             hint="review what changed, then use the new hash",
         )
-    agree(powers, folder / config, trusts, once=True)
+    agree(powers, folder, trusts, config, once=True)
 
 
 def git_runs(folder: Path) -> list[str]:

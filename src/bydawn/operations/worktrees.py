@@ -186,7 +186,8 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
 
 def clean(loops: Iterable[Standing], every: Sequence[Standing], *, named: bool, apply: bool) -> Iterator[Removal]:
     """Each worktree of a finished or dismissed loop, and its branch once that is merged; never what would be lost."""
-    refuse_inside_a_round()
+    if apply:
+        refuse_inside_a_round()
     for each in loops:
         why = why_not(each, 0.0, datetime.now(UTC))
         if (tree := each.loop.worktree) and (named or not why):

@@ -141,6 +141,7 @@ class ShellChecks:
         needs = refused_folder(tail, str(self._workspace), os.environ.get("HOME", "")) if box and not passed else ""
         if needs:
             detail += f", in the box, where it cannot write to {needs} (see --box-write)"
+        pieces = self._shell.files.pieces(round_, name)
         return Verdict(
             check=check.name,
             passed=passed,
@@ -154,7 +155,8 @@ class ShellChecks:
             excerpt=last_part(tail, _EXCERPT),
             needs=needs,
             fingerprint=fingerprint,
-            counts=counts.of(self._shell.files.pieces(round_, name)),
+            counts=counts.of(pieces or ()),
+            uncounted=pieces is None,
         )
 
     def _missed(self, text: str) -> str:

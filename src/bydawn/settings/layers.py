@@ -20,6 +20,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     layer: Layer
     where: str
     text: str = ""  # of the file that an `@FILE` names
+    raises: bool = False  # a number above the one that a person has set
 
     @property
     def setting(self) -> Setting:

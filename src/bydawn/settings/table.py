@@ -227,7 +227,7 @@ TABLE: tuple[Setting, ...] = (
     _done(
         "tests",
         kinds.TEXTS,
-        "Files that are tests, if their names do not say so ('qa/**'); repeatable.",
+        "Files that are tests, if their names do not say so ('qa/**'); '!app.py': not, although a check names it.",
         metavar="GLOB",
         tighter="more",
     ),

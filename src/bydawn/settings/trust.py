@@ -46,7 +46,7 @@ def powers_of(settings: Settings, now: datetime, layer: Layer = Layer.PROJECT) -
         loosened=tuple(
             given
             for given in rows
-            if given not in runs and looser(given.setting, given.value, given.setting.default, now)
+            if given not in runs and (given.raises or looser(given.setting, given.value, given.setting.default, now))
         ),
     )
 
@@ -76,6 +76,23 @@ class Trust(msgspec.Struct, frozen=True, kw_only=True):
     at: datetime
     by: str
     once: bool = False
+    root: str = ""  # the folder itself, if `folder` is a file in it
+    identity: tuple[int, ...] = ()  # device and inode of the folder and of its `.git`
+    origin: str = ""  # the first commits of its repository, which clones and copies have, too
+
+    @property
+    def inner(self) -> str:
+        """The configuration file in it, if it is about one."""
+        return os.path.relpath(self.folder, self.root)
+
+
+def identity_of(folder: Path) -> tuple[int, ...]:
+    """It stays when the folder is moved on one file system; empty without a repository."""
+    try:
+        found = [os.stat(path, follow_symlinks=False) for path in (folder, folder / ".git")]
+    except OSError:
+        return ()
+    return tuple(number for each in found for number in (each.st_dev, each.st_ino))
 
 
 class Trusts:
@@ -88,6 +105,35 @@ class Trusts:
         """The agreement about a folder, permanent or for one run."""
         found = self._read(self._path(folder, once=once))
         return found if found and found.folder == str(folder) else None
+
+    def moved(self, root: Path, config: str) -> Trust | None:
+        """The agreement about a folder that was moved here: the same by its identity, and gone from its old path."""
+        identity = identity_of(root)
+        return next(
+            (
+                each
+                for each in self._alike(root, config)
+                if identity and each.identity == identity and not os.path.lexists(each.root)
+            ),
+            None,
+        )
+
+    def of_copy(self, root: Path, config: str, origin: str) -> Trust | None:
+        """The last agreement about another copy of a repository."""
+        alike = [each for each in self._alike(root, config) if origin and each.origin == origin]
+        return max(alike, key=lambda each: each.at, default=None)
+
+    def _alike(self, root: Path, config: str) -> list[Trust]:
+        inner = os.path.relpath(root / config, root)
+        return [
+            each for each in self.all() if not each.once and each.root not in ("", str(root)) and each.inner == inner
+        ]
+
+    def follow(self, root: Path, config: str) -> None:
+        """A person moved a folder: what they agreed to moves along."""
+        if self.given(root / config) is None and (trust := self.moved(root, config)):
+            self.give(msgspec.structs.replace(trust, folder=str(root / config), root=str(root)))
+            self._path(Path(trust.folder)).unlink(missing_ok=True)
 
     def covers(self, folder: Path, powers: Powers) -> bool:
         """Has a person agreed to exactly this, permanently or for one run?"""

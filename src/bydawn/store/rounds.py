@@ -6,6 +6,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -103,12 +104,17 @@ class Rounds:
             return file.read(size), begin > 0
         return b"", False
 
-    def pieces(self, round_: int, name: str) -> Iterator[str]:
-        """A file of a round, piece by piece, as text; nothing of one that is too long to be read for every check."""
-        with suppress(FileNotFoundError), self._folder.round_file(round_, name).open(errors="replace") as file:
-            if os.fstat(file.fileno()).st_size <= _READ_WHOLE:
-                while piece := file.read(_CHUNK):
-                    yield piece
+    def pieces(self, round_: int, name: str) -> Iterator[str] | None:
+        """A file of a round, piece by piece, as text; None if it is too long to be read for every check."""
+        path = self._folder.round_file(round_, name)
+        if path.is_file() and path.stat().st_size > _READ_WHOLE:
+            return None
+        return self._pieces(path)
+
+    def _pieces(self, path: Path) -> Iterator[str]:
+        with suppress(FileNotFoundError), path.open(errors="replace") as file:
+            while piece := file.read(_CHUNK):
+                yield piece
 
     def lines(self, round_: int, name: str) -> Iterator[bytes]:
         """A file of a round, line by line, without lines too long to be an event."""

@@ -61,12 +61,13 @@ def application(site: Site, table: Iterable[Route]) -> "ASGIApp":
 
     async def on_http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 - registered for these
-        path, is_missing = request.url.path, error.status_code == 404
+        is_missing = error.status_code == 404
         allowed = ", ".join(_methods(routes, request.scope["path"]))
         what = "there is no such page" if is_missing else "this cannot be done here"
         cause = "" if is_missing else f"{request.method[:20]} is not one of {allowed}"
         refused = UserError(what, cause=cause, hint="go back to the list of loops")
-        response = _refusal(error.status_code, refused, None, is_page=not path.startswith("/api"))
+        is_page = not request.url.path.startswith("/api") and _wants_a_page(site, request)
+        response = _refusal(error.status_code, refused, None, is_page=is_page)
         if allowed:
             response.headers["allow"] = allowed
         return response
@@ -74,6 +75,10 @@ def application(site: Site, table: Iterable[Route]) -> "ASGIApp":
     app = Starlette(routes=routes, exception_handlers={HTTPException: on_http_error})
     app.router.redirect_slashes = False
     return _Guarded(app, site.gate)
+
+
+def _wants_a_page(site: Site, request: Request) -> bool:
+    return not site.for_programs or "text/html" in request.headers.get("accept", "")
 
 
 def _methods(routes: Iterable[Path], path: str) -> list[str]:
@@ -137,7 +142,7 @@ def _endpoint(site: Site, row: Route) -> Any:
     async def endpoint(request: Request) -> Response:
         visitor: Visitor | None = None
         call: Call | None = None
-        is_page = row.kind is not Kind.API
+        is_page = row.kind is not Kind.API and _wants_a_page(site, request)
         try:
             visitor = site.gate.admit(request, row.access, is_page=is_page)
             call = await _read(request, site, row, visitor)

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Scope
 
+SERVE = Act("serve")
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "bydawn.localhost")
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
 LONG_TOKEN = 16  # characters; no one guesses as many
 _FAILURES, _WINDOW = 10, 60.0  # wrong tokens and codes that are counted, within so many seconds
 _STEP = 0.5  # seconds that each of them makes the answer to the next one later
 _READS = ("GET", "HEAD")
-KNOWN = "known"  # what to call once someone with a key is at the other end of a connection
+KNOWN = "known"  # what to call with the key that someone at the other end of a connection has shown
 
 
 class Access(StrEnum):
@@ -142,8 +143,12 @@ class Failures:
 class Gate:
     """Lets a request in, or says why not."""
 
-    def __init__(self, keys: WebKeys, names: Names, tokens: Tokens, *, read_only: bool) -> None:
+    def __init__(
+        self, keys: WebKeys, names: Names, tokens: Tokens, *, read_only: bool, serves: Act = SERVE
+    ) -> None:
         self.keys = keys
+        self.serves = serves
+        self.new_link = Act(serves.verb, program=serves.program, link=True)
         self.names = names
         self._tokens = tokens
         self._read_only = read_only
@@ -159,7 +164,7 @@ class Gate:
         scheme, _, token = given.partition(" ")
         role = self._tokens.role_of(token.strip()) if scheme.lower() == "bearer" else None
         if role is None:
-            hint = "use the one that the server was started with"
+            hint = Advice("use the one that the server was started with, or ask for a link: ", self.new_link)
             raise Refused(401, "this token is wrong", hint=hint, wait=self._failures.wait())
         return Visitor(role=self._narrowed(role))
 
@@ -171,13 +176,10 @@ class Gate:
             self._refuse_foreign(request, host, is_page=is_page)
             visitor = self._signed_in(request)
         if visitor and (keep := request.scope.get("state", {}).get(KNOWN)):
-            keep()
+            keep(request.headers.get("authorization") or request.cookies.get(self.cookie, ""))
         if visitor is None and access is not Access.OPEN:
-            raise Refused(
-                401,
-                "you are not signed in, or your link has run out",
-                hint=Advice("ask for a new link: ", Act("serve", link=True)),
-            )
+            hint = Advice("ask for a new link: ", self.new_link)
+            raise Refused(401, "you are not signed in, or your link has run out", hint=hint)
         if visitor and access is Access.STEER and not visitor.steers:
             raise Refused(
                 403,
@@ -222,7 +224,7 @@ class Gate:
         """The session that a code opens."""
         role = self.keys.use_code(code)
         if role is None:
-            hint = Advice("ask for a new one: ", Act("serve", link=True))
+            hint = Advice("ask for a new one: ", self.new_link)
             raise Refused(401, "that code was used or is wrong", hint=hint, wait=self._failures.wait())
         return self.keys.new_session(role)
 

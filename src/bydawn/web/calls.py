@@ -32,6 +32,7 @@ class Site(msgspec.Struct, kw_only=True):
     loops: Loops
     gate: Gate
     hub: "Hub"
+    for_programs: bool = False  # it answers in JSON unless a page is asked for
 
 
 class Call(msgspec.Struct, kw_only=True):

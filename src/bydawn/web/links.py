@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import UserError
+from bydawn.core.values import OURS
 from bydawn.store.folder import StateFolder
 from bydawn.store.lock import Lock, Owned, is_held
 from bydawn.store.web_keys import Role, WebKeys
@@ -23,6 +24,9 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     read_only: bool
     pid: int
+    program: str = OURS  # what was typed to start it, …
+    verb: str = "serve"
+    token: str = ""  # what a person is told of it
 
 
 class Links(msgspec.Struct, frozen=True, kw_only=True):

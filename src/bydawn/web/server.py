@@ -14,11 +14,12 @@ from sse_starlette.sse import AppStatus
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bydawn.core.errors import UserError
+from bydawn.core.values import Act
 from bydawn.store.registry import Registry
 from bydawn.store.web_keys import WebKeys
 from bydawn.web import chatting
 from bydawn.web.app import application
-from bydawn.web.auth import KNOWN, Gate, Names, Tokens
+from bydawn.web.auth import KNOWN, SERVE, Gate, Names, Tokens
 from bydawn.web.calls import Route, Site
 from bydawn.web.loops import Loops
 from bydawn.web.stream import Hub
@@ -34,6 +35,7 @@ _REQUEST = 10.0  # seconds in which a request has to be there
 _STUCK = 30.0  # seconds after which a client that takes nothing is let go
 _HEAD = 64 << 10  # bytes of a request line and its headers
 _STRANGERS = 600  # connections on which no one has shown a key; the system allows about 1,000 files
+_OF_ONE = 64  # on which the same session or token was shown
 _AT_ONCE = 64  # that are accepted at a time: a request is read before 600 others can have come after it
 _QUEUE = 2048  # that wait until then
 _ENDS = 2  # seconds that answers have to end in
@@ -53,37 +55,46 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool = False
     shown: "Callable[[Standing], bool] | None" = None  # of all loops, those of a tool or a folder
     more: "Callable[[Site], Iterable[Route]]" = lambda _: ()  # routes of the tool that it speaks for
+    serves: Act = SERVE  # what was typed for it, and prints new links with `--link`
+    for_programs: bool = False  # it answers in JSON unless a page is asked for
 
 
 class _Careful(H11Protocol):
     """Ends a connection whose request trickles in, or whose client takes nothing of the answer.
 
     If there are too many on which no one has shown a key, the oldest of the address that has most of them goes, so that
-    who is signed in always has a place.
+    who is signed in always has a place. A key has so many of them, and the oldest goes here, too.
     """
 
     _late: asyncio.TimerHandle | None = None
     _stuck: asyncio.TimerHandle | None = None
-    _known = False
+    _key = ""  # a session or a token
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
         self._came = time.monotonic()
         self.app_state = {**self.app_state, KNOWN: self._keep}
         self._wait()
-        strangers = [each for each in self.connections if isinstance(each, _Careful) and not each._known]
+        strangers = [each for each in self.connections if isinstance(each, _Careful) and not each._key]
         if len(strangers) > _STRANGERS:
             [(most, _)] = Counter(each._address for each in strangers).most_common(1)
-            oldest = min((each for each in strangers if each._address == most), key=lambda each: each._came)
-            self.connections.discard(oldest)
-            oldest._give_up()
+            self._end_oldest([each for each in strangers if each._address == most])
+
+    def _end_oldest(self, of: "list[_Careful]") -> None:
+        oldest = min(of, key=lambda each: each._came)
+        self.connections.discard(oldest)
+        oldest._give_up()
 
     @property
     def _address(self) -> str:
         return self.client[0] if self.client else ""
 
-    def _keep(self) -> None:
-        self._known = True
+    def _keep(self, key: str) -> None:
+        if self._key != key:
+            self._key = key
+            same = [each for each in self.connections if isinstance(each, _Careful) and each._key == key]
+            if len(same) > _OF_ONE:
+                self._end_oldest(same)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -142,8 +153,15 @@ class Server:
         self.keys = WebKeys(wanted.registry.root, wanted.name)
         names = Names(port=self.port, allowed=wanted.allowed, cors=wanted.cors)
         loops = Loops(wanted.registry, wanted.shown)
-        gate = Gate(self.keys, names, wanted.tokens, read_only=wanted.read_only)
-        site = Site(name=wanted.name, folder=wanted.folder, loops=loops, gate=gate, hub=None)  # type: ignore[arg-type]
+        gate = Gate(self.keys, names, wanted.tokens, read_only=wanted.read_only, serves=wanted.serves)
+        site = Site(
+            name=wanted.name,
+            folder=wanted.folder,
+            loops=loops,
+            gate=gate,
+            hub=None,  # type: ignore[arg-type]
+            for_programs=wanted.for_programs,
+        )
         site.hub = Hub(loops, lambda address, visitor: page_of(site, address, visitor))
         more = [*wanted.more(site)]
         taken = {(row.method, row.path) for row in more}

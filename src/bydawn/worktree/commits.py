@@ -60,10 +60,14 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     def around(cls, root: Path) -> "Place | None":
         git = Git(folder=root, seconds=SECONDS, deaf=False, trusting=True)
         questions = ("--show-toplevel", "--git-dir", "--git-common-dir", "--show-prefix")
-        found = git.answer("rev-parse", "--path-format=absolute", *questions)
+        ask = ("rev-parse", "--path-format=absolute")
+        found = git.answer(*ask, *questions)
         if found is None:
             return None
-        top, directory, common, prefix = found.split("\n")[:4]
+        rows = found.split("\n")[:-1]
+        if len(rows) > len(questions):  # a folder has a line break in its name
+            rows = [(git.answer(*ask, each) or "\n")[:-1] for each in questions]
+        top, directory, common, prefix = rows
         return cls(git=git, top=top, directory=Path(directory), common=Path(common), prefix=prefix)
 
     def status(self, *, trusting: bool = False) -> "tuple[dict[bytes, bytes], bytes]":

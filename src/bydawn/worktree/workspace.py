@@ -199,17 +199,21 @@ class GitWorkspace(FileTexts):
 
     def ignored_folders(self) -> list[str]:
         """The folders in the workspace, and links to some, that git ignores as a whole."""
+        return [path for path in self._ignored() if (self._root / path).is_dir()]
+
+    def _ignored(self) -> list[str]:
         # Our own folder is not even entered: a repository may contain one, with a pipe as its `.gitignore`.
         ours = f"/{self._repository.prefix}.bydawn/"
         look = ("ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory", "-x", ours)
-        found = (os.fsdecode(path).rstrip("/") for path in split(self._git.run(*look)))
-        return [path for path in found if (self._root / path).is_dir()]
+        return [os.fsdecode(path).rstrip("/") for path in split(self._git.run(*look))]
 
-    def tools(self) -> dict[str, str]:
-        """What runs the checks in the workspace but is in no tree, each with a short digest."""
-        folders = (Path(path) for path in self.ignored_folders())
-        globs = [glob for folder in folders for glob in _TOOLS.get(folder.name, ()) for glob in (f"{folder}/{glob}",)]
-        found = sorted(path for glob in globs for path in self._root.glob(glob))[:_MOST_TOOLS]
+    def tools(self, named: Iterable[str] = ()) -> dict[str, str]:
+        """What runs the checks in the workspace but is in no tree, each with a short digest; `named` by the checks."""
+        ignored = self._ignored()
+        globs = [f"{folder}/{glob}" for folder in ignored for glob in _TOOLS.get(Path(folder).name, ())]
+        ours = {self._root / path for path in named if any(f"{path}/".startswith(f"{each}/") for each in ignored)}
+        found = sorted({path for path in ours if path.is_file()}.union(*(self._root.glob(glob) for glob in globs)))
+        found = found[:_MOST_TOOLS]
         return {shown(os.fsencode(path.relative_to(self._root))): _short_digest(path) for path in found}
 
     def put(self, path: str, data: bytes, before: bytes | None) -> bool:
@@ -383,9 +387,10 @@ def _digest_of(index: Path) -> str:
 
 
 def _short_digest(path: Path) -> str:
-    """Of a link, where it leads."""
+    """Of a link, of where it leads and of what is there."""
     try:
-        data = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+        data = os.fsencode(path.readlink()) if path.is_symlink() else b""
+        data += path.read_bytes() if path.is_file() else b""
     except OSError:
         return ""
     return sha1(data, usedforsecurity=False).hexdigest()[:8]

@@ -57,8 +57,7 @@ def test_each_iteration_has_its_prompt_its_log_and_its_last_answer() -> None:
 def test_who_waits_for_a_verification_or_the_next_iteration_sees_how_it_stands() -> None:
     """C-003: both take minutes. Nothing is written where another fact follows at once.
 
-    After a commit, too, although it changes nothing here: a file that is behind would make everyone who looks during
-    the verification read the whole record.
+    After a commit, too, so that the file is not behind the record while the verification runs.
     """
     seen = [written(fact)[1] for fact in STORY]
     stands = [(state["tasks"][LEXER]["status"], len(state["history"])) if state else None for state in seen]

@@ -1,12 +1,13 @@
 """`bydawn as NAME …`: another tool's command line, which is a click command of its own in a file here."""
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
 
 from bydawn import __version__, dialects
-from bydawn.cli.command import Command, Group, command
+from bydawn.cli.command import Command, Group, command, option
 from bydawn.core.errors import UserError
 from bydawn.process.guardian import Tether
 
@@ -72,3 +73,18 @@ class WithNameless(Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         return super().invoke(ctx) if ctx.command is self else ctx.command.invoke(ctx)
+
+
+def trust_command(config: str) -> click.Command:
+    """`trust`, for the file of a tool."""
+
+    @command(name="trust")
+    @click.argument("path", required=False, type=click.Path(path_type=Path))
+    @option("--once", metavar="HASH", help="Trust the next start only, if the file has this hash.")
+    def trust(path: Path | None, once: str | None) -> int:
+        """Review and trust what the project's configuration runs"""
+        from bydawn.cli.trust import of_tool
+
+        return of_tool(config, path, once)
+
+    return trust

@@ -7,12 +7,13 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
+from bydawn.cli.dialects import trust_command
 from bydawn.cli.dialects.log_screen import LogScreen, line
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopStopped
 from bydawn.core.text import plain
-from bydawn.core.values import EXIT_CODES, End
-from bydawn.dialects.codex_autorunner.config import FOLDER, LOG, NAME
+from bydawn.core.values import EXIT_CODES, Act, End
+from bydawn.dialects.codex_autorunner.config import CONFIG, FOLDER, LOG, NAME
 from bydawn.dialects.codex_autorunner.files import ERROR
 from bydawn.operations.dialects.codex_autorunner import documents, logs, repository
 from bydawn.process.guardian import Tether
@@ -81,19 +82,25 @@ def once(tether: Tether | None, root: Path, force: bool) -> int:
 @command()
 @_repo
 @option("--once", is_flag=True, help="Run Codex exactly once.")
+@option("--accept", is_flag=True, help="Keep changed protected files or a changed list as they are.")
+@option("--note", metavar="TEXT", help="What to do differently; it goes into the next prompt.")
 @click.pass_obj
-def resume(tether: Tether | None, root: Path, once: bool) -> int:
+def resume(tether: Tether | None, root: Path, once: bool, accept: bool, note: str | None) -> int:
     """Go on after an error, a kill or a pause"""
     from bydawn.operations.dialects.codex_autorunner.running import refuse_beside_another
 
     refuse_beside_another(root)
-    if repository.newest(root) is None:
-        cause = "no run of bydawn's is on record here; the log may have those of another program"
+    if (standing := repository.newest(root)) is None:
+        cause = "no run is on record here; the log may have those of another program"
         raise UserError("there is nothing to go on with", cause=cause, hint=f"begin: `{NAME} run`")
-    return _run(root, tether, once=once)
+    if note:
+        from bydawn.operations import steer
+
+        steer.tell(standing, note)
+    return _run(root, tether, once=once, accept=accept)
 
 
-def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool = False) -> int:
+def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool = False, accept: bool = False) -> int:
     from bydawn.cli.dialects import running
     from bydawn.dialects.codex_autorunner import DIALECT
     from bydawn.operations.dialects import begin
@@ -113,7 +120,7 @@ def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool =
     screen = _Screen(root, 1 if once else config.stop_after_runs, config.max_wallclock_seconds)
     try:
         if standing := operation.goes_on(root, asked):
-            return running.resume(DIALECT, begin.plan_resume(standing), tether, run=screen.run)
+            return running.resume(DIALECT, begin.plan_resume(standing, accept=accept), tether, run=screen.run)
         return running.start(DIALECT, asked.start, root, tether, run=screen.run)
     except UserError as error:
         if error.exit_code == EXIT_OCCUPIED:
@@ -237,14 +244,18 @@ def kill(root: Path) -> int:
 @_repo
 @option("--host", metavar="ADDRESS", help="Where to listen.  [default: server.host]")
 @option("--port", metavar="PORT", type=click.IntRange(0, 65535), help="Where to listen.  [default: server.port]")
-def serve(root: Path, host: str | None, port: int | None) -> int:
+@option("--link", is_flag=True, help="Print new links to the page that is served already.")
+def serve(root: Path, host: str | None, port: int | None, link: bool) -> int:
     """The web page of this repository"""
-    from bydawn.cli.serve import keep_serving, ready, tokens
+    from bydawn.cli.serve import keep_serving, new_links, ready, tokens
+    from bydawn.store.registry import Registry
 
+    serves = Act("serve", program=NAME)
+    if link:
+        return new_links(Registry(), serves, NAME)
     ready()
     from bydawn.cli.dialects import running
     from bydawn.dialects.codex_autorunner import DIALECT
-    from bydawn.store.registry import Registry
     from bydawn.web.dialects import codex_autorunner as endpoints
     from bydawn.web.links import is_loopback
     from bydawn.web.server import Wanted
@@ -267,6 +278,7 @@ def serve(root: Path, host: str | None, port: int | None) -> int:
         tokens=tokens(found.auth_token),
         shown=endpoints.shown_in(root),
         more=endpoints.routes,
+        serves=serves,
     )
     return keep_serving(wanted)
 
@@ -290,6 +302,6 @@ Exit codes
 COMMANDS = Group(
     name=NAME,
     help=_HELP,
-    commands=[init, run, once, resume, kill, status, log, edit, doctor, serve],
+    commands=[init, run, once, resume, kill, status, log, edit, doctor, serve, trust_command(CONFIG)],
     context_settings=HELP,
 )

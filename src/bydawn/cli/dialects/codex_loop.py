@@ -8,9 +8,9 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
-from bydawn.cli.dialects import WithNameless
+from bydawn.cli.dialects import WithNameless, trust_command
 from bydawn.cli.dialects.codex_loop_daemon import daemon, service
-from bydawn.cli.dialects.codex_loop_options import HELP, in_project
+from bydawn.cli.dialects.codex_loop_options import CYCLE_SLEEP, HELP, in_project
 from bydawn.cli.dialects.codex_loop_reports import REPORTS
 from bydawn.cli.dialects.log_screen import line
 from bydawn.cli.dialects.skill_command import skill_command
@@ -18,7 +18,7 @@ from bydawn.core.agent import Event, readable
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import EXIT_CODES, End, TaskStatus
-from bydawn.dialects.codex_loop.config import NAME
+from bydawn.dialects.codex_loop.config import CONFIG, NAME
 from bydawn.dialects.codex_loop.texts import spoken
 from bydawn.process.guardian import Tether
 
@@ -60,6 +60,7 @@ def init(tether: Tether | None, root: Path, prompt: str, model: str | None, forc
     line("  Codex reads the project and proposes a plan; it cannot change anything.", err=True)
     proposal = beginning.ask(root, prompt, model, tether, _told)
     _show(proposal, kept.hooks.post_init)
+    # What an agent proposed is what a person wrote only once a person has seen it.
     agreed = sys.stdin.isatty() and click.confirm("  May these commands run here after each iteration?")
     begun = beginning.write(root, kept, proposal, prompt, model, force=force, agreed=agreed)
     for name, fate in begun.files.items():
@@ -99,13 +100,7 @@ def _show(proposal: "Proposal", after_init: tuple[str, ...]) -> None:
 @in_project
 @option("--continuous", is_flag=True, help="Go on by itself, cycle after cycle, until all is done.")
 @option("--retry-blocked", is_flag=True, help="Try blocked tasks again, in every cycle.")
-@option(
-    "--cycle-sleep-seconds",
-    "sleep",
-    metavar="N",
-    type=click.FloatRange(0, 1e7),
-    help="Between two cycles.  [default: 60]",
-)
+@option("--cycle-sleep-seconds", **CYCLE_SLEEP)
 @option("--max-cycles", metavar="N", type=click.IntRange(1), help="At most so many cycles.")
 @option("--retry-errors", is_flag=True, help="Begin another cycle after Codex itself failed, too.")
 @option("--max-error-retries", metavar="N", type=click.IntRange(0), help="At most so many such cycles in a row.")
@@ -117,43 +112,20 @@ def _show(proposal: "Proposal", after_init: tuple[str, ...]) -> None:
     help="Written every 60 seconds while this lasts.",
 )
 @click.pass_obj
-def run(
-    tether: Tether | None,
-    root: Path,
-    continuous: bool,
-    retry_blocked: bool,
-    sleep: float | None,
-    max_cycles: int | None,
-    retry_errors: bool,
-    max_error_retries: int | None,
-    done: str,
-    heartbeat_path: Path | None,
-) -> int:
+def run(tether: Tether | None, /, root: Path, done: str, heartbeat_path: Path | None, **given: Any) -> int:
     """Let Codex do one task after the other"""
     from bydawn.cli.dialects import codex_loop_run as running
-    from bydawn.operations.dialects.codex_loop.running import refuse_beside_another
+    from bydawn.operations.dialects.codex_loop.running import RunOptions, refuse_beside_another
     from bydawn.operations.preconditions import refuse_inside_a_round
 
     assert tether  # noqa: S101 - what starts a loop runs under a guardian
     refuse_inside_a_round()
-    alone = {
-        "--cycle-sleep-seconds": sleep,
-        "--max-cycles": max_cycles,
-        "--retry-errors": retry_errors or None,
-        "--max-error-retries": max_error_retries,
-    }
-    for flag in [flag for flag, given in alone.items() if given is not None and not continuous]:
-        line(f"  ! {flag} has no effect without --continuous", err=True)
+    typed = {name: value for name, value in given.items() if value is not None and value is not False}
+    for name in typed if "continuous" not in typed else ():
+        if name != "retry_blocked":
+            line(f"  ! --{name.replace('_', '-')} has no effect without --continuous", err=True)
     refuse_beside_another(root)
-    options = running.RunOptions(
-        continuous=continuous,
-        retry_blocked=retry_blocked,
-        sleep=running.CYCLE_SLEEP if sleep is None else sleep,
-        max_cycles=max_cycles,
-        retry_errors=retry_errors,
-        max_error_retries=max_error_retries,
-        done=tuple(filter(None, done.split(","))),
-    )
+    options = RunOptions(done=tuple(filter(None, done.split(","))), **typed)
     return running.run(tether, root, options, heartbeat_path)
 
 
@@ -166,9 +138,9 @@ def run(
 def status(root: Path, summary: bool) -> int:
     """How it stands, as JSON"""
     from bydawn.dialects.codex_loop import document
-    from bydawn.operations.dialects.codex_loop import standing
+    from bydawn.operations.dialects.codex_loop import project
 
-    found = standing.look(root)
+    found = project.look(root)
     if not summary:
         click.echo(document.text_of(found.document), nl=False)
         return 0
@@ -198,9 +170,9 @@ def doctor(root: Path, repair: bool) -> int:
 def skip(root: Path, task: str) -> int:
     """Leave a task out"""
     from bydawn.operations import tasks
-    from bydawn.operations.dialects.codex_loop import standing
+    from bydawn.operations.dialects.codex_loop import project
 
-    for each in tasks.settle(standing.look(root).standing, [task], TaskStatus.SKIPPED):
+    for each in tasks.settle(project.look(root).standing, [task], TaskStatus.SKIPPED):
         waits = "".join(f"; {plain(other.id)} waits for it" for other in each.stranded)
         line(f"{plain(each.task.id)} is left out{waits}")
     return 0
@@ -216,9 +188,9 @@ _task = option("--task-id", metavar="ID", help="Of this task.  [default: of the 
 @_task
 def tail(root: Path, lines: int, task_id: str | None) -> int:
     """The last lines of Codex's events"""
-    from bydawn.operations.dialects.codex_loop.logs import tail as last
+    from bydawn.operations.dialects.codex_loop import reports
 
-    for each in last(root, lines, task_id):
+    for each in reports.tail(root, lines, task_id):
         click.echo(each)
     return 0
 
@@ -245,6 +217,6 @@ install_skill = skill_command(NAME, "Build a parser for our logs, overnight.", "
 COMMANDS = _Commands(
     name=NAME,
     help=_HELP,
-    commands=[init, run, status, skip, doctor, logs, daemon, service, *REPORTS, install_skill],
+    commands=[init, run, status, skip, doctor, trust_command(CONFIG), logs, daemon, service, *REPORTS, install_skill],
     context_settings=HELP,
 )

@@ -1,19 +1,18 @@
 """`daemon` and `service` of codex-loop: a watchdog keeps `run --continuous` running, with or without a terminal."""
 
 import os
-import shlex
 import signal
-import sys
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bydawn.cli.command import Group, command, option
-from bydawn.cli.dialects.codex_loop_options import HELP, in_project
+from bydawn.cli import render
+from bydawn.cli.command import Command, Group, command, option
+from bydawn.cli.dialects.codex_loop_options import CYCLE_SLEEP, HELP, in_project
 from bydawn.cli.dialects.log_screen import line
 from bydawn.core.errors import UserError
 from bydawn.core.text import duration, plain, shorten
@@ -22,42 +21,17 @@ from bydawn.dialects.codex_loop.config import NAME
 
 if TYPE_CHECKING:
     from bydawn.core.values import Restart
-    from bydawn.host.units import Manager, Unit
-    from bydawn.operations.dialects.codex_loop.watchdog import Options, WatchStatus
+    from bydawn.host.watchdog import Kept
+    from bydawn.operations.dialects.codex_loop.running import Options
+    from bydawn.operations.dialects.codex_loop.watchdog import WatchStatus
     from bydawn.process.guardian import Tether
-    from bydawn.store.folder import LoopFolder
     from bydawn.store.lock import Lock
 
+_DAEMON, _SERVICE = "daemon", "service"
 _BEGUN = "begun"
 _LAST_LINES = 5
 
-
-def _with_options(function: Callable[..., int]) -> Callable[..., Any]:
-    """A command for a project with options about how it is kept running, which it gets as one value."""
-
-    @wraps(function)
-    def command(root: Path, retry_blocked: bool, sleep: float, max_cycles: int | None, **more: Any) -> int:
-        from bydawn.operations.dialects.codex_loop.watchdog import Options
-
-        asked = Options(retry_blocked=retry_blocked, cycle_sleep_seconds=sleep, max_cycles=max_cycles)
-        return function(root, asked, **more)
-
-    sleep = option(
-        "--cycle-sleep-seconds",
-        "sleep",
-        metavar="N",
-        type=click.FloatRange(0, 1e7),
-        default=60.0,
-        help="Between two cycles.  [default: 60]",
-    )
-    retry = option("--retry-blocked", is_flag=True, help="Try blocked tasks again, in every cycle.")
-    most = option("--max-cycles", metavar="N", type=click.IntRange(1), help="At most so many cycles.")
-    for each in (most, sleep, retry, in_project):
-        command = each(command)
-    return command
-
-
-_as_json = option("--json", "as_json", is_flag=True, help="As JSON.")
+Act = Callable[[Path, "Options"], str | None]  # what it says; nothing: how the watchdog is now
 
 
 # -- the watchdog ------------------------------------------------------------------------------------------------------
@@ -66,121 +40,52 @@ _as_json = option("--json", "as_json", is_flag=True, help="As JSON.")
 def watch(root: Path, kind: str, options: "Options", held: "Lock", front: int = -1, back_off: float = BACK_OFF) -> None:
     """Keep the project running, in this process, until it has ended, or we are asked to end."""
     from bydawn.cli.many import exhausted
-    from bydawn.host.watchdog import Kept, Watchdog
+    from bydawn.host.watchdog import Watchdog
     from bydawn.operations import keeping
-    from bydawn.operations.dialects.codex_loop import project, watchdog
+    from bydawn.operations.dialects.codex_loop import watchdog
 
     waiting = [front] if front >= 0 else []
 
-    known: list[LoopFolder] = []
-
-    def folder() -> "LoopFolder | None":
-        if not known and (standing := project.standing_of(root)):
-            known.append(standing.folder)
-        return known[0] if known else None
-
-    def told(each: Kept) -> None:
+    def told(each: "Kept") -> None:
         while waiting and each.pid:  # the worker has the other copy: when it ends, the one who waits sees that
             os.close(waiting.pop())
         watchdog.tell(root, kind, each)
 
-    kept = Kept(name=project.name_of(root), folder=folder, begin=partial(_begin, root, kind, options, waiting))
-    standing = project.standing_of(root) if kind == watchdog.SERVICE else None
-    if standing and (due := keeping.due_of(standing)):  # what it was when the machine, or the watchdog, died
-        kept.restart = due.restart
-        if due.restart and due.is_too_many:
-            line(f"  {plain(due.restart.given_up)}; it is not started again")
-            exhausted(kept, due.restart)
-            return
     Watchdog(
         is_lost=keeping.is_lost_in,
         give_up=exhausted,
-        say=lambda text: line(f"  {plain(text)}"),
+        say=_say,
         told=told,
         still=partial(watchdog.tell, root, kind),
         held=held,
         back_off=back_off,
-    ).run([kept])
+    ).run([watchdog.kept(root, kind, partial(_begin, root, kind, options, waiting))])
 
 
 def _begin(root: Path, kind: str, options: "Options", waiting: list[int], restart: "Restart | None") -> int:
     """In a child: one run of the project, under a guardian."""
-    from bydawn.cli.dialects.codex_loop_run import RunOptions, run
+    from msgspec.structs import asdict
+
+    from bydawn.cli.dialects.codex_loop_run import run
     from bydawn.cli.program import shielded
-    from bydawn.operations.dialects.codex_loop.watchdog import DAEMON, Files, open_log, refuse_foreign_files
+    from bydawn.operations.dialects.codex_loop import watchdog
+    from bydawn.operations.dialects.codex_loop.running import RunOptions
     from bydawn.process.guardian import run_guarded
 
-    asked = RunOptions(
-        continuous=True,
-        retry_blocked=options.retry_blocked,
-        sleep=options.cycle_sleep_seconds,
-        max_cycles=options.max_cycles,
-    )
-    heartbeat = root / Files(kind).heartbeat
-    if kind == DAEMON:
+    asked = RunOptions(continuous=True, **asdict(options))
+    heartbeat = root / watchdog.file_of(kind, watchdog.HEARTBEAT)
+    if kind == _DAEMON:
         with suppress(OSError):  # the log may have been removed since
-            log = open_log(root, kind)
+            log = watchdog.open_log(root, kind)
             os.dup2(log, 1)
             os.dup2(log, 2)
 
     def go_on(tether: "Tether") -> int:
-        refuse_foreign_files(root, kind)  # an agent may have changed them since the last run
+        watchdog.refuse_foreign_files(root, kind)  # an agent may have changed them since the last run
         begun = partial(tether.release, 1, _BEGUN) if waiting else None
         return run(tether, root, asked, heartbeat, restart, begun, kept=True)
 
-    def work(tether: "Tether") -> int:
-        return shielded(lambda: go_on(tether))
-
-    return run_guarded(work, waiting[0] if waiting else -1, raw=True)[0]
-
-
-# -- daemon ------------------------------------------------------------------------------------------------------------
-
-
-@command()
-@_with_options
-@_as_json
-def start(root: Path, options: "Options", as_json: bool) -> int:
-    """Keep the project running, in the background"""
-    from bydawn.operations.dialects.codex_loop import watchdog
-
-    _start(root, options)
-    _show(watchdog.status(root, watchdog.DAEMON), as_json=as_json)
-    return 0
-
-
-def _start(root: Path, options: "Options") -> None:
-    """Ask and refuse here, in front of a person; then let a process of its own watch."""
-    from bydawn.cli import many  # noqa: F401 - it loads once what every run needs
-    from bydawn.operations.dialects.codex_loop import watchdog
-
-    watchdog.refuse_two(root, watchdog.DAEMON)
-    _refuse_before(root, watchdog.DAEMON)
-    log = watchdog.open_log(root, watchdog.DAEMON)
-    begun = os.fstat(log).st_size
-    reading, writing = os.pipe()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    watcher = os.fork()
-    if watcher == 0:
-        code = 1
-        try:
-            os.close(reading)
-            code = _be_the_daemon(root, options, log, writing)
-        finally:
-            os._exit(code)
-    os.close(writing)
-    if os.read(reading, 100).partition(b"\0")[0].decode() == _BEGUN:
-        return
-    with suppress(ProcessLookupError):
-        os.kill(watcher, signal.SIGTERM)
-    os.waitpid(watcher, 0)
-    watchdog.refuse_watched(root)  # another one was faster
-    said = [row.strip() for row in watchdog.log_after(root, watchdog.DAEMON, begun).splitlines() if row.strip()]
-    for row in said[-_LAST_LINES:]:
-        line(f"  {shorten(plain(row), 300)}", err=True)
-    cause = "its run ended at once" + ("; above is the end of its log" if said else "")
-    raise UserError("the daemon has not begun", cause=cause, hint=f"`{NAME} run` shows all of it here")
+    return run_guarded(lambda tether: shielded(lambda: go_on(tether)), waiting[0] if waiting else -1, raw=True)[0]
 
 
 def _refuse_before(root: Path, kind: str) -> None:
@@ -192,6 +97,41 @@ def _refuse_before(root: Path, kind: str) -> None:
     watchdog.refuse_foreign_files(root, kind)
 
 
+def _say(text: str) -> None:
+    line(f"  {plain(text)}")
+
+
+def _complain(text: str) -> None:
+    line(f"  {plain(text)}", err=True)
+
+
+# -- daemon ------------------------------------------------------------------------------------------------------------
+
+
+def _start(root: Path, options: "Options") -> None:
+    """Ask and refuse here, in front of a person; then let a process of its own watch."""
+    from bydawn.cli import many  # noqa: F401 - it loads once what every run needs
+    from bydawn.operations.dialects.codex_loop import running, watchdog
+    from bydawn.process.guardian import send_away
+
+    watchdog.refuse_two(root, _DAEMON)
+    _refuse_before(root, _DAEMON)
+    log = watchdog.open_log(root, _DAEMON)
+    begun = os.fstat(log).st_size
+    watcher, reading = send_away(partial(_be_the_daemon, root, options, log))
+    if os.read(reading, 100).partition(b"\0")[0].decode() == _BEGUN:
+        return
+    with suppress(ProcessLookupError):
+        os.kill(watcher, signal.SIGTERM)
+    os.waitpid(watcher, 0)
+    running.refuse_beside_another(root)  # another one was faster
+    said = watchdog.log_after(root, _DAEMON, begun)
+    for row in said[-_LAST_LINES:]:
+        _complain(shorten(plain(row), 300))
+    cause = "its run ended at once" + ("; above is the end of its log" if said else "")
+    raise UserError("the daemon has not begun", cause=cause, hint=f"`{NAME} run` shows all of it here")
+
+
 def _be_the_daemon(root: Path, options: "Options", log: int, front: int) -> int:
     from bydawn.cli.program import shielded
     from bydawn.operations.dialects.codex_loop import watchdog
@@ -200,58 +140,96 @@ def _be_the_daemon(root: Path, options: "Options", log: int, front: int) -> int:
     leave_for(log)
 
     def work() -> int:
-        held = watchdog.begin(root, watchdog.DAEMON, options)
-        watch(root, watchdog.DAEMON, options, held, front)
+        watch(root, _DAEMON, options, watchdog.begin(root, _DAEMON, options), front)
         return 0
 
     return shielded(work)
 
 
-@command()
-@in_project
-@_as_json
-def stop(root: Path, as_json: bool) -> int:
-    """End it, and the run that it keeps"""
+def _stop(root: Path, _: "Options") -> str:
     from bydawn.operations.dialects.codex_loop import watchdog
 
-    was_there = watchdog.stop(root, lambda text: line(f"  {text}", err=True))
-    if as_json:
-        _show(watchdog.status(root, watchdog.DAEMON), as_json=True)
-    else:
-        line("  The daemon has ended." if was_there else "  No daemon runs here.")
-    return 0
+    return "The daemon has ended." if watchdog.stop(root, _complain) else "No daemon runs here."
 
 
-@command()
-@_with_options
-@_as_json
-def restart(root: Path, options: "Options", as_json: bool) -> int:
-    """End it if it runs, and start it with these options"""
-    from bydawn.operations.dialects.codex_loop import watchdog
-
-    _refuse_before(root, watchdog.DAEMON)
-    watchdog.stop(root, lambda text: line(f"  {text}", err=True))
+def _restart(root: Path, options: "Options") -> None:
+    _refuse_before(root, _DAEMON)
+    _stop(root, options)
     _start(root, options)
-    _show(watchdog.status(root, watchdog.DAEMON), as_json=as_json)
-    return 0
 
 
-@command(name="status")
-@in_project
-@_as_json
-def daemon_status(root: Path, as_json: bool) -> int:
-    """Does it run, and how is it?"""
+# -- service -----------------------------------------------------------------------------------------------------------
+
+
+def _serve(root: Path, options: "Options") -> str:
     from bydawn.operations.dialects.codex_loop import watchdog
 
-    _show(watchdog.status(root, watchdog.DAEMON), as_json=as_json)
-    return 0
+    if why := watchdog.rests(root):
+        return f"{plain(why)}: it stays so until someone starts it again"
+    watchdog.refuse_two(root, _SERVICE)
+    watchdog.refuse_foreign_files(root, _SERVICE)
+    watch(root, _SERVICE, options, watchdog.begin(root, _SERVICE, options))
+    return ""
+
+
+def _install(root: Path, options: "Options", *, again: bool = False) -> None:
+    from bydawn.operations.dialects.codex_loop import running, watchdog
+    from bydawn.operations.service import logout
+
+    manager, unit = watchdog.unit(root, options)
+    manager.check()
+    running.refuse_beside_another(root, replaced=_SERVICE)
+    _refuse_before(root, _SERVICE)
+    if again and manager.place(unit.name).exists():
+        manager.remove(unit.name)
+    manager.install(unit)
+    note, steps = logout(manager.lingers())
+    if note:
+        _complain(note + "".join(f" `{step.command}`: {step.why}." for step in steps))
+
+
+def _uninstall(root: Path, options: "Options") -> str:
+    from bydawn.operations.dialects.codex_loop import watchdog
+
+    manager, unit = watchdog.unit(root, options)
+    if not manager.place(unit.name).exists():
+        return "No service is installed for this project."
+    manager.check()
+    watchdog.stop_run(root, _complain)
+    manager.remove(unit.name)
+    return "The service has ended and is removed."
+
+
+# -- their commands ----------------------------------------------------------------------------------------------------
+
+_OPTIONS = (
+    option("--max-cycles", metavar="N", type=click.IntRange(1), help="At most so many cycles."),
+    option("--cycle-sleep-seconds", **CYCLE_SLEEP, default=60.0),
+    option("--retry-blocked", is_flag=True, help="Try blocked tasks again, in every cycle."),
+)
+_as_json = option("--json", "as_json", is_flag=True, help="As JSON.")
+
+
+def _verb(kind: str, name: str, about: str, act: Act, *, with_options: bool = False) -> Command:
+    def run(root: Path, as_json: bool, **given: Any) -> int:
+        from bydawn.operations.dialects.codex_loop import running, watchdog
+
+        said = act(root, running.Options(**given))
+        if as_json or said is None:
+            _show(watchdog.status(root, kind), as_json=as_json)
+        elif said:
+            _say(said)
+        return 0
+
+    made: Any = run
+    for each in (_as_json, *(_OPTIONS if with_options else ()), in_project):
+        made = each(made)
+    return command(name=name, help=about, hidden=not about)(made)
 
 
 def _show(status: "WatchStatus", *, as_json: bool) -> None:
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(status), indent=2).decode())
+        render.echo_json(status)
         return
     age, error = status.heartbeat_age_seconds, " ".join(plain(status.last_error or "").split())
     rows = {
@@ -270,123 +248,37 @@ def _show(status: "WatchStatus", *, as_json: bool) -> None:
             click.echo(f"{name}: {plain(value)}")
 
 
-# -- service -----------------------------------------------------------------------------------------------------------
-
-
-@command(name="run", hidden=True)
-@_with_options
-def service_run(root: Path, options: "Options") -> int:
-    """What the unit of the operating system starts"""
-    from bydawn.operations.dialects.codex_loop import watchdog
-
-    if why := watchdog.rests(root):
-        line(f"  {plain(why)}: it stays so until someone starts it again")
-        return 0
-    watchdog.refuse_two(root, watchdog.SERVICE)
-    watchdog.refuse_foreign_files(root, watchdog.SERVICE)
-    watch(root, watchdog.SERVICE, options, watchdog.begin(root, watchdog.SERVICE, options))
-    return 0
-
-
-@command()
-@_with_options
-@_as_json
-def install(root: Path, options: "Options", as_json: bool) -> int:
-    """Have systemd or launchd keep the project running, after a reboot too"""
-    from bydawn.operations.dialects.codex_loop import watchdog
-
-    _install(root, options)
-    _show(watchdog.status(root, watchdog.SERVICE), as_json=as_json)
-    return 0
-
-
-def _install(root: Path, options: "Options", *, again: bool = False) -> None:
-    from bydawn.operations.dialects.codex_loop import watchdog
-    from bydawn.operations.service import logout
-
-    manager, unit = _unit(root, options)
-    manager.check()
-    watchdog.refuse_two_services(root)
-    _refuse_before(root, watchdog.SERVICE)
-    if again and manager.place(unit.name).exists():
-        manager.remove(unit.name)
-    manager.install(unit)
-    note, steps = logout(manager.lingers())
-    if note:
-        line(f"  {note}" + "".join(f" `{step.command}`: {step.why}." for step in steps), err=True)
-
-
-@command()
-@in_project
-@_as_json
-def uninstall(root: Path, as_json: bool) -> int:
-    """End it, and remove the unit"""
-    from bydawn.operations.dialects.codex_loop import watchdog
-
-    manager, unit = _unit(root, watchdog.Options())
-    if was_there := manager.place(unit.name).exists():
-        manager.check()
-        watchdog.stop_run(root, lambda text: line(f"  {text}", err=True))
-        manager.remove(unit.name)
-    if as_json:
-        _show(watchdog.status(root, watchdog.SERVICE), as_json=True)
-    else:
-        line("  The service has ended and is removed." if was_there else "  No service is installed for this project.")
-    return 0
-
-
-@command()
-@_with_options
-@_as_json
-def reinstall(root: Path, options: "Options", as_json: bool) -> int:
-    """Remove the unit if it is there, and install it with these options"""
-    from bydawn.operations.dialects.codex_loop import watchdog
-
-    _install(root, options, again=True)
-    _show(watchdog.status(root, watchdog.SERVICE), as_json=as_json)
-    return 0
-
-
-@command(name="status")
-@in_project
-@_as_json
-def service_status(root: Path, as_json: bool) -> int:
-    """Is it installed, does it run, and how is it?"""
-    from bydawn.operations.dialects.codex_loop import watchdog
-
-    _show(watchdog.status(root, watchdog.SERVICE), as_json=as_json)
-    return 0
-
-
-def _unit(root: Path, options: "Options") -> "tuple[Manager, Unit]":
-    from bydawn.host.units import Unit, environment, manager
-    from bydawn.operations.dialects.codex_loop import watchdog
-    from bydawn.operations.keeping import unit_name
-    from bydawn.operations.preconditions import refuse_inside_a_round
-    from bydawn.operations.service import program
-
-    refuse_inside_a_round()
-    words = (program(NAME), "service", "run", "--project-dir", str(root), *options.words)
-    found = manager(shlex.join((NAME, "daemon", "start", "--project-dir", str(root))))
-    return found, Unit(
-        name=unit_name(NAME, root),
-        what=f"{NAME} in {root}",
-        words=words,
-        folder=str(root),
-        env=environment(os.environ),
-        log=str(root / watchdog.Files(watchdog.SERVICE).log),
-    )
+def _looks(root: Path, options: "Options") -> None:
+    """Only show how it is."""
 
 
 daemon = Group(
-    name="daemon",
+    name=_DAEMON,
     help="Keep a project running in the background",
-    commands=[start, daemon_status, stop, restart],
+    commands=[
+        _verb(_DAEMON, "start", "Keep the project running, in the background", _start, with_options=True),
+        _verb(_DAEMON, "status", "Does it run, and how is it?", _looks),
+        _verb(_DAEMON, "stop", "End it, and the run that it keeps", _stop),
+        _verb(_DAEMON, "restart", "End it if it runs, and start it with these options", _restart, with_options=True),
+    ],
     context_settings=HELP,
 )
+_FRESH = partial(_install, again=True)
 service = Group(
-    name="service",
+    name=_SERVICE,
     help="Keep a project running as a service of the system",
-    commands=[install, service_status, uninstall, reinstall, service_run],
+    commands=[
+        _verb(
+            *(_SERVICE, "install", "Have systemd or launchd keep the project running, after a reboot too", _install),
+            with_options=True,
+        ),
+        _verb(_SERVICE, "status", "Is it installed, does it run, and how is it?", _looks),
+        _verb(_SERVICE, "uninstall", "End it, and remove the unit", _uninstall),
+        _verb(
+            *(_SERVICE, "reinstall", "Remove the unit if it is there, and install it with these options", _FRESH),
+            with_options=True,
+        ),
+        _verb(_SERVICE, "run", "", _serve, with_options=True),
+    ],
     context_settings=HELP,
 )

@@ -1,37 +1,27 @@
-"""What codex-loop's operator reads: `events`, `sessions`, `evidence`, `snapshots`, `health`; and `cleanup`."""
+"""What codex-loop's operator reads: `events`, `sessions`, `snapshots`, `health`; and `cleanup`."""
 
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import click
-from msgspec import UNSET
 
 from bydawn.cli.command import command, option
-from bydawn.cli.dialects.codex_loop_options import in_project
+from bydawn.cli.dialects import WithNameless
+from bydawn.cli.dialects.codex_loop_options import HELP, in_project
 from bydawn.cli.dialects.log_screen import line
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain
 
 _FAILED = 1
 _FILE = click.Path(path_type=Path)
-_since = option("--since", metavar="TIME", help="From this time on, with its zone: 2026-01-06T12:00Z.")
-_until = option("--until", metavar="TIME", help="Up to this time.")
 _json = option("--json", "as_json", is_flag=True, help="As JSON.")
-_output = option("--output", metavar="FILE", type=_FILE, help="Write it to this file.")
 
 
 def _count(flag: str, usual: int | None, about: str, least: int = 0) -> Callable[[Any], Any]:
     default = "" if usual is None else f"  [default: {usual}]"
     return option(flag, metavar="N", type=click.IntRange(least), default=usual, help=f"{about}{default}")
-
-
-def _alone(**given: object) -> None:
-    """Of these options only one can be given."""
-    both = [f"--{name.replace('_', '-')}" for name, value in given.items() if value not in (None, False)]
-    if len(both) > 1:
-        cause = "each of them asks for something else"
-        raise UserError(f"{both[0]} and {both[1]} contradict each other", cause=cause, hint=f"drop {both[1]}")
 
 
 # -- events, sessions --------------------------------------------------------------------------------------------------
@@ -42,11 +32,11 @@ def _alone(**given: object) -> None:
 @_count("--limit", None, "The last so many.  [default: operator.events.default_limit, 20]", 1)
 @option("--task-id", metavar="ID", help="Of this task.")
 @option("--event-type", metavar="TYPE", help="A type (blocked) or a whole label (blocked:max_iterations).")
-@_since
-@_until
+@option("--since", metavar="TIME", help="From this time on, with its zone: 2026-01-06T12:00Z.")
+@option("--until", metavar="TIME", help="Up to this time.")
 @option("--summary", is_flag=True, help="Count them.")
 @_json
-@_output
+@option("--output", metavar="FILE", type=_FILE, help="Write it to this file.")
 def events(
     root: Path,
     limit: int | None,
@@ -60,15 +50,15 @@ def events(
 ) -> int:
     """What happened, a line each"""
     from bydawn.dialects.codex_loop import events as rows
-    from bydawn.dialects.codex_loop.period import period
     from bydawn.operations.dialects.codex_loop import reports
 
     remark = ""
     if limit is None:
         limit, remark = reports.default_limit(root)
-    kind, span = rows.checked_type(event_type), period(since, until)
+    kind, span = rows.checked_type(event_type), rows.period(since, until)
     found = reports.events(root, rows.Wanted(limit=limit, task_id=task_id, event_type=kind, period=span))
-    _remark(remark, found.remark)
+    for text in filter(None, (remark, found.remark)):
+        line(f"  ! {plain(text)}", err=True)
     shown = rows.summary_of(found.rows) if summary else found.rows
     return _give(shown, as_json=as_json, output=output, nothing="No events.")
 
@@ -82,132 +72,59 @@ def sessions(root: Path, latest: bool, task_id: str | None, as_json: bool) -> in
     """Which Codex session each task has"""
     from bydawn.operations.dialects.codex_loop import reports
 
-    _alone(latest=latest, task_id=task_id)
+    if latest and task_id is not None:
+        cause = "each of them asks for something else"
+        raise UserError("--latest and --task-id contradict each other", cause=cause, hint="drop --task-id")
     return _give(reports.sessions(root, task_id, latest=latest), as_json=as_json)
 
 
-# -- evidence, snapshots -----------------------------------------------------------------------------------------------
+# -- snapshots, health -------------------------------------------------------------------------------------------------
 
 
-@command()
+@command(name="list")
 @in_project
-@option("--latest", is_flag=True, help="About the task that was worked on last.")
-@option("--task-id", metavar="ID", help="About this task.  [default: the current one]")
-@_count("--prompt-lines", 20, "Lines of the last prompt, from its beginning.")
-@_count("--log-lines", 20, "Lines of what Codex printed, from the end.")
-@_count("--event-limit", 10, "Events.")
-@_json
-@_output
-@option("--output-dir", metavar="DIR", type=_FILE, help="Collect it in this folder, as JSON.")
-def evidence(
-    root: Path,
-    latest: bool,
-    task_id: str | None,
-    prompt_lines: int,
-    log_lines: int,
-    event_limit: int,
-    as_json: bool,
-    output: Path | None,
-    output_dir: Path | None,
-) -> int:
-    """All about one task, for someone else"""
-    from bydawn.operations.dialects.codex_loop.evidence import Lengths, collect
-    from bydawn.operations.dialects.codex_loop.evidence import evidence as bundle
-
-    _alone(latest=latest, task_id=task_id)
-    _alone(output=output, output_dir=output_dir)
-    lengths = Lengths(prompt=prompt_lines, log=log_lines, events=event_limit)
-    found = bundle(root, task_id, lengths, latest=latest)
-    if output_dir is None:
-        return _give(found, as_json=as_json, output=output)
-    click.echo(plain(str(collect(output_dir, found))))
-    return 0
-
-
-@command()
-@in_project
-@option("--snapshot-dir", metavar="DIR", type=_FILE, help="The folder.  [default: snapshots, in the project]")
 @option("--task-id", metavar="ID", help="Of this task.")
-@option(
-    "--status",
-    type=click.Choice(["initialized", "running", "completed", "blocked"]),
-    help="Of the project at that time.",
-)
-@option("--blocker-code", metavar="CODE", help="What blocked it.")
-@option(
-    "--sort",
-    type=click.Choice(["oldest", "newest"]),
-    default="oldest",
-    help="Which comes first.  [default: oldest]",
-)
 @_count("--limit", None, "The newest so many.", 1)
-@option("--latest", is_flag=True, help="The newest.")
-@option("--latest-blocked", is_flag=True, help="The newest that was blocked.")
-@option("--summary", is_flag=True, help="Count them.")
-@option("--group-by", type=click.Choice(["task", "status", "blocker"]), help="What to count; with --summary.")
-@_since
-@_until
 @_json
-@_output
-def snapshots(
-    root: Path,
-    snapshot_dir: Path | None,
-    task_id: str | None,
-    status: str | None,
-    blocker_code: str | None,
-    sort: str,
-    limit: int | None,
-    latest: bool,
-    latest_blocked: bool,
-    summary: bool,
-    group_by: str | None,
-    since: str | None,
-    until: str | None,
-    as_json: bool,
-    output: Path | None,
-) -> int:
-    """What evidence was collected"""
-    from bydawn.dialects.codex_loop.period import period
-    from bydawn.dialects.codex_loop.snapshots import Wanted, summary_of
-    from bydawn.operations.dialects.codex_loop.evidence import collected
-    from bydawn.operations.dialects.codex_loop.health import SNAPSHOTS
+def list_(root: Path, task_id: str | None, limit: int | None, as_json: bool) -> int:
+    """What each iteration left, oldest first; `snapshots show N` has all about one"""
+    from bydawn.dialects.codex_loop.events import snapshot_line
+    from bydawn.operations.dialects.codex_loop import reports
 
-    _alone(latest=latest, latest_blocked=latest_blocked, limit=limit)
-    if group_by and not summary:
-        cause = "it says what --summary counts"
-        raise UserError("--group-by has no effect without --summary", cause=cause, hint="add --summary")
-    wanted = Wanted(
-        task_id=task_id,
-        status=status,
-        blocker_code=blocker_code,
-        period=period(since, until),
-        blocked=latest_blocked,
-        limit=1 if latest or latest_blocked else limit,
-        newest_first=sort == "newest",
-    )
-    every = collected(snapshot_dir or root / SNAPSHOTS)
-    wanted.refuse_unknown(every)
-    found = wanted.of(every)
-    shown = summary_of(found, group_by) if summary else found
-    return _give(shown, as_json=as_json, output=output, nothing="No snapshots.")
+    found = reports.snapshots(root, task_id, limit)
+    return _give(found, as_json=as_json, line_of=snapshot_line, nothing="No snapshots.")
 
 
-# -- health, cleanup ---------------------------------------------------------------------------------------------------
+@command()
+@in_project
+@click.argument("iteration", type=click.IntRange(1))
+@_json
+def show(root: Path, iteration: int, as_json: bool) -> int:
+    """All about what one iteration left"""
+    from bydawn.operations.dialects.codex_loop import reports
+
+    return _give(reports.snapshot(root, iteration), as_json=as_json)
+
+
+snapshots = WithNameless(
+    list_, name="snapshots", help="What each iteration left", commands=[list_, show], context_settings=HELP
+)
 
 
 @command()
 @option("--project-dir", "given", metavar="PATH", type=_FILE, default=".", help="The project.  [default: .]")
 @_count("--events-limit", 20, "Look at the last so many events.", 1)
-@option("--snapshot-dir", metavar="DIR", type=_FILE, help="With evidence from here.  [default: snapshots, if there]")
 @_json
-def health(given: Path, events_limit: int, snapshot_dir: Path | None, as_json: bool) -> int:
+def health(given: Path, events_limit: int, as_json: bool) -> int:
     """Is all well? 0 yes, 2 it needs you, 3 an error"""
-    from bydawn.operations.dialects.codex_loop.health import EXIT_CODES
-    from bydawn.operations.dialects.codex_loop.health import health as look
+    from bydawn.operations.dialects.codex_loop import reports
 
-    found = look(given, events_limit, snapshot_dir)
+    found = reports.health(given, events_limit)
     _give(found, as_json=as_json)
-    return EXIT_CODES[found.health]
+    return found.health.exit_code
+
+
+# -- cleanup -----------------------------------------------------------------------------------------------------------
 
 
 def _for_each_folder(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -258,25 +175,27 @@ def cleanup(
 # -- what is shown -----------------------------------------------------------------------------------------------------
 
 
-def _remark(*texts: str) -> None:
-    for text in filter(None, texts):
-        line(f"  ! {plain(text)}", err=True)
-
-
-def _give(value: Any, *, as_json: bool, output: Path | None = None, nothing: str = "") -> int:
+def _give(
+    value: Any,
+    *,
+    as_json: bool,
+    output: Path | None = None,
+    line_of: Callable[[Any], str] = attrgetter("line"),
+    nothing: str = "",
+) -> int:
     """Print it, or write it to a file."""
     from bydawn.dialects.codex_loop.document import text_of
 
     if as_json:
         text = text_of(value)
     elif isinstance(value, tuple):
-        text = "".join(f"{plain(each.line)}\n" for each in value) or f"{nothing}\n"
+        text = "".join(f"{plain(line_of(each))}\n" for each in value) or f"{nothing}\n"
     else:
         text = "".join(f"{plain(row)}\n" for row in _outline(_shown(value)))
     if output is None:
         click.echo(text, nl=False)
         return 0
-    from bydawn.operations.dialects.codex_loop.evidence import write_report
+    from bydawn.operations.dialects.codex_loop.reports import write_report
 
     write_report(output, text)
     click.echo(f"Written to {plain(str(output))}")
@@ -290,7 +209,7 @@ def _shown(value: Any, *, inner: bool = False) -> Any:
     if isinstance(value, tuple | list):
         return [_shown(each, inner=True) for each in value]
     fields = {name: getattr(value, name) for name in getattr(value, "__struct_fields__", ())}
-    shown = {name: _shown(each, inner=True) for name, each in fields.items() if each is not UNSET}
+    shown = {name: _shown(each, inner=True) for name, each in fields.items()}
     return {name: each for name, each in shown.items() if each or each == 0 or not inner} if fields else value
 
 
@@ -313,4 +232,4 @@ def _word(value: Any) -> str:
     return str(value) if value or value == 0 else "none"
 
 
-REPORTS = [events, sessions, evidence, snapshots, health, cleanup]
+REPORTS = [events, sessions, snapshots, health, cleanup]

@@ -5,7 +5,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec.structs import replace
 
 from bydawn.cli.dialects.log_screen import LogScreen, line
@@ -32,25 +31,13 @@ from bydawn.operations.sentences import Counting
 from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:
+    from bydawn.operations.dialects.codex_loop.running import RunOptions
     from bydawn.operations.plan import Plan
     from bydawn.settings.layers import Settings
     from bydawn.store.registry import Standing
 
-CYCLE_SLEEP = 60.0  # seconds
 _OCCUPIED = 8
 _MINUTE = 60.0  # seconds
-
-
-class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person asks of a run."""
-
-    continuous: bool = False
-    retry_blocked: bool = False
-    sleep: float = CYCLE_SLEEP  # seconds between two cycles
-    max_cycles: int | None = None
-    retry_errors: bool = False
-    max_error_retries: int | None = None
-    done: tuple[str, ...] = ()  # tasks that were done by others
 
 
 def ready(root: Path) -> "Settings":
@@ -74,7 +61,7 @@ def ready(root: Path) -> "Settings":
 def run(
     tether: Tether,
     root: Path,
-    options: RunOptions,
+    options: "RunOptions",
     heartbeat: Path | None = None,
     restart: Restart | None = None,
     begun: Callable[[], None] | None = None,
@@ -86,7 +73,6 @@ def run(
     `restart`: its process had died before. `begun` is called when the run is on record. `kept`: a watchdog keeps it
     running, so that what is refused is told in the heartbeat, if that can be written.
     """
-    from bydawn.assemble import Cycles
     from bydawn.cli.dialects import running as front
     from bydawn.dialects.codex_loop import DIALECT
     from bydawn.operations.beating import Heartbeat
@@ -94,14 +80,10 @@ def run(
     from bydawn.operations.dialects.codex_loop import project, running
 
     gathered = None if kept else ready(root)
-    again = running.Again(
-        blocked=options.retry_blocked, errors=options.retry_errors, most_errors=options.max_error_retries
-    )
-    cycles = Cycles(sleep=options.sleep, most=options.max_cycles, again=again) if options.continuous else None
     beat = Heartbeat(heartbeat, DIALECT.reason, needed=not kept) if heartbeat else None
     with beat or nullcontext():
         beats = (beat.beat,) if beat else ()
-        screen = _Screen(beat, begun, keeps_aside=not options.retry_blocked, cycles=cycles, beats=beats)
+        screen = _Screen(beat, begun, keeps_aside=not options.retry_blocked, cycles=options.cycles, beats=beats)
         gathered = gathered or ready(root)
         config = project.config_of(root)
         settles, asked = running.done_by_hand(root, config, options.done), running.wanted(root, config)
@@ -187,7 +169,7 @@ class _Screen(LogScreen):
             self._begun = None
         checks = fact if isinstance(fact, ChecksEnded) else None
         if self._ended and not isinstance(fact, CommitEnded):
-            self._line(iteration_line(self._ended, checks, state))
+            self._line(iteration_line(self._ended, checks, state if checks else self._before))
             self._ended = None
         if isinstance(fact, RoundStarted):
             self._doing, self._commands = "starting", [""]
@@ -196,6 +178,8 @@ class _Screen(LogScreen):
             self._ended = fact
         if isinstance(fact, TaskSettled) and fact.status is TaskStatus.ASIDE:
             self._remark(f"▷ {plain(fact.task)} is blocked: {shorten(plain(fact.reason), 300)}")
+        if checks:
+            self._say_what_runs_outside(checks, loop, state)
         if isinstance(fact, RoundStarted | RoundEnded | ChecksEnded | TaskSettled):
             self._before = state
         else:
@@ -207,7 +191,9 @@ class _Screen(LogScreen):
         super()._remark(spoken(text))
 
     def evidence(self, standing: "Standing") -> list[str]:
-        others = [row for row in super().evidence(standing) if not row.startswith("set aside: ")]
+        from bydawn.dialects.codex_loop.texts import spoken
+
+        others = [spoken(row) for row in super().evidence(standing) if not row.startswith("set aside: ")]
         return [*others, *(f"blocked: {id_}" for id_ in standing.state.settled.aside)]
 
     def summary(self, standing: "Standing", stopped: LoopStopped) -> str:

@@ -89,22 +89,32 @@ class LogScreen:
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
         """What the log does not tell: answers to a person, commits, checks."""
         from bydawn.operations.rounds import of_commit, red_checks
-        from bydawn.operations.sentences import Counting, sentences
 
         match fact:
             case CommitEnded():
                 said = [remark.text for remark in of_commit(fact)]
             case ChecksEnded():
                 said = [remark.text for remark in red_checks(fact)]
+                self._say_what_runs_outside(fact, loop, state)
             case WaitStarted() if fact.decided.rule == Rule.PAUSE:
                 said = []
             case _:
-                counting = Counting(unit=self._dialect.unit, number=self._dialect.counted(state))
-                rows = sentences(fact, loop, self._before, state, counting)
-                said = [f"{row.sign} {row.text}".lstrip() for row in rows]
+                said = self._sentences(fact, loop, state)
         for text in said:
             self._remark(text)
         self._before = state
+
+    def _sentences(self, fact: AnyFact, loop: Loop, state: LoopState) -> list[str]:
+        from bydawn.operations.sentences import Counting, sentences
+
+        counting = Counting(unit=self._dialect.unit, number=self._dialect.counted(state))
+        rows = sentences(fact, loop, self._before, state, counting)
+        return [f"{row.sign} {row.text}".lstrip() for row in rows]
+
+    def _say_what_runs_outside(self, fact: ChecksEnded, loop: Loop, state: LoopState) -> None:
+        """Found out before the first iteration; a later start has it from the record."""
+        for text in [] if fact.round else self._sentences(fact, loop, state):
+            self._remark(text)
 
     def heard(self, event: Event) -> None:
         """The log has it."""

@@ -12,11 +12,13 @@ import click
 from bydawn import __version__
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
+from bydawn.cli.dialects import trust_command
 from bydawn.cli.dialects.rloop_completion import completion, session_names
 from bydawn.cli.dialects.rloop_config import config
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, visible
-from bydawn.dialects.rloop.config import BACKENDS, KEYS, MOST_ITERATIONS, NAME, Config
+from bydawn.core.values import Act
+from bydawn.dialects.rloop.config import BACKENDS, KEYS, MOST_ITERATIONS, NAME, PROJECT, Config
 from bydawn.process.guardian import Tether
 from bydawn.system.user_folders import tilde
 
@@ -96,13 +98,19 @@ def start(
 @click.argument("name", metavar="[name]", required=False, shell_complete=session_names)
 @option("--stopped", is_flag=True, help="Also those that a person stopped")
 @option("--max-iterations", metavar="N", type=click.IntRange(1, MOST_ITERATIONS), help="A new cap")
-def resume(name: str | None, stopped: bool, max_iterations: int | None) -> int:
+@option("--accept", is_flag=True, help="Keep changed protected files or a changed task file as they are")
+@option("--note", metavar="TEXT", help="What to do differently; it goes into the next prompt")
+def resume(name: str | None, stopped: bool, max_iterations: int | None, accept: bool, note: str | None) -> int:
     """Resume crashed/stopped loops"""
     from bydawn.cli.dialects.rloop_voice import RloopVoice
     from bydawn.cli.many import resume_these
     from bydawn.operations.dialects.rloop import starting
 
-    taken = starting.to_resume(name, _say, stopped=stopped, rounds=max_iterations)
+    if name is None and (accept or note):
+        raise UserError("which one?", cause="--accept and --note are for one session", hint=f"{NAME} resume app1 …")
+    if name and note:
+        starting.tell(name, note)
+    taken = starting.to_resume(name, _say, stopped=stopped, rounds=max_iterations, accept=accept)
     if not taken:
         click.echo("  Nothing to resume: no session is unfinished.")
     return resume_these(taken, RloopVoice())
@@ -149,10 +157,7 @@ def status(as_json: bool) -> int:
 
     found = sessions.table(_say)
     if as_json:
-        import msgspec
-
-        document = msgspec.json.encode({"sessions": [sessions.document(each) for each in found]})
-        click.echo(msgspec.json.format(document, indent=2).decode())
+        render.echo_json({"sessions": [sessions.document(each) for each in found]})
     elif found:
         click.echo("\n".join(table_lines(found)))
         for line in filter(None, map(sessions.trouble, found)):
@@ -225,12 +230,16 @@ def backends() -> int:
 @option("--port", "-p", metavar="PORT", type=_PORT, default=8080, help="Where to listen (default: 8080)")
 @option("--token", "-t", metavar="SECRET", help="What a caller has to send; with one, other machines may ask")
 @option("--cors", metavar="ORIGIN", multiple=True, help="A page that may ask (default: none)")
-def server(port: int, token: str | None, cors: tuple[str, ...]) -> int:
+@option("--link", is_flag=True, help="Print new links to the server that runs already")
+def server(port: int, token: str | None, cors: tuple[str, ...], link: bool) -> int:
     """Start status API server"""
-    from bydawn.cli.serve import keep_serving, ready, tokens
-
-    ready()
+    from bydawn.cli.serve import keep_serving, new_links, ready, tokens
     from bydawn.store.registry import Registry
+
+    serves = Act("server", program=NAME)
+    if link:
+        return new_links(Registry(), serves, NAME)
+    ready()
     from bydawn.web.dialects import rloop as endpoints
     from bydawn.web.server import Wanted
 
@@ -245,6 +254,8 @@ def server(port: int, token: str | None, cors: tuple[str, ...]) -> int:
         cors=cors,
         shown=endpoints.is_shown,
         more=endpoints.routes,
+        serves=serves,
+        for_programs=True,
     )
     return keep_serving(wanted)
 
@@ -259,7 +270,7 @@ def _say(text: str) -> None:
 @command()
 def version() -> int:
     """Show version"""
-    click.echo(f"{NAME}, spoken by bydawn {__version__}")
+    click.echo(f"{NAME} {__version__}")
     return 0
 
 
@@ -284,6 +295,7 @@ COMMANDS:
   logs <name>         View logs for a loop (--follow)
   resume [name]       Resume crashed loops (--stopped: also stopped ones)
   config              Manage configuration (list, get KEY, set KEY VALUE)
+  trust               Review and trust what a project's .rloop.yaml runs (--once HASH)
   backends            Show which agents are here
   server              Start status API server
   completion          Print completions for bash or zsh
@@ -325,6 +337,19 @@ class _Commands(Group):
 
 COMMANDS = _Commands(
     name=NAME,
-    commands=[start, stop, status, logs, resume, config, backends, server, completion, version, help_],
+    commands=[
+        start,
+        stop,
+        status,
+        logs,
+        resume,
+        config,
+        backends,
+        server,
+        completion,
+        trust_command(PROJECT),
+        version,
+        help_,
+    ],
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -11,7 +11,7 @@ from bydawn.cli.voice import DialectVoice
 from bydawn.core.facts import LoopStopped, RunStarted
 from bydawn.core.loop import Sandbox
 from bydawn.core.state import LoopState
-from bydawn.core.values import Act, Next
+from bydawn.core.values import FINISHED, Act, Next
 from bydawn.dialects.rloop import DIALECT
 from bydawn.dialects.rloop.config import LOG, NAME
 from bydawn.dialects.rloop.files import cap, word, words
@@ -45,13 +45,11 @@ class RloopVoice(DialectVoice):
         }
         if kept["webhook"]:
             rows["Notice"] = kept["webhook"]
-        if loop.id != name:
-            rows["Loop"] = f"{loop.id}, as bydawn's own commands call it"
-        watch = f"tmux attach -t {kept['tmux']}" if kept["tmux"] else Act("attach", planned.reference)
+        watch = [Next(f"tmux attach -t {kept['tmux']}", "watch it live; it goes on without you")] if kept["tmux"] else []
         steps = [
             Next(Act("status", program=NAME), "the status of all sessions"),
             Next(Act("logs", name, program=NAME, follow=True), "what the agent says"),
-            Next(watch, "watch it live; it goes on without you"),
+            *watch,
             Next(Act("stop", name, program=NAME), "end it"),
             Next(Act("resume", name, program=NAME), "go on after a stop, a crash or a reboot"),
         ]
@@ -77,4 +75,8 @@ class RloopScreen(LogScreen):
     """The log, and how the session ended."""
 
     def summary(self, standing: Standing, stopped: LoopStopped) -> str:
-        return f"{words(standing.loop)['session']} {word(stopped)}: {DIALECT.reason(stopped)}"
+        from bydawn.operations.dialects.rloop.sessions import not_committed
+
+        told = not_committed(standing) if stopped.end in FINISHED else ""
+        said = f"{words(standing.loop)['session']} {word(stopped)}: {DIALECT.reason(stopped)}"
+        return f"{said}; but {told}" if told else said

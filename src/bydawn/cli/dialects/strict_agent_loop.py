@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
 from bydawn.cli.dialects.strict_agent_loop_skill import HOW, install_skill
 from bydawn.core.errors import UserError
@@ -126,7 +127,7 @@ def init_state(
     reporting.take_in(None, str(folder), _trust, _say)
     made = creating.init(folder, task_id, given, _trust, _say, force=force)
     now = made.now
-    _json(
+    render.echo_json(
         {
             "state": made.state_path,
             "task_id": made.id,
@@ -155,7 +156,7 @@ def append_event(
     _refuse_blank({"--kind": kind, "--message": message})
     fields = dict(_pair(each) for each in data)
     recorded, event = recording.event(_ours(state, workspace_root, task_id), kind, message, fields, _say)
-    _json(event | _pending(recorded))
+    render.echo_json(event | _pending(recorded))
     return 0
 
 
@@ -194,7 +195,7 @@ def update_state(
     _refuse_blank({f"--{name.replace('_', '-')}": claim[name] for name in required})
     task = _ours(state, workspace_root, task_id)
     now, number = recording.iteration(task, Iteration(progress=progress == "made", **claim), _say)
-    _json(
+    render.echo_json(
         {
             "state": task.state_path,
             "iteration": number,
@@ -219,7 +220,7 @@ def compact_state(
 
     task = _ours(state, workspace_root, task_id)
     now = recording.compact(task, keep_last, max_archive_chars, _say)
-    _json(
+    render.echo_json(
         {
             "state": task.state_path,
             "history_entries": len(now.history),
@@ -241,7 +242,6 @@ def check_stop(tether: Tether | None, /, state: str | None, workspace_root: str 
 
     Exit codes: 0 success, 1 go on, 2 stopped without success.
     """
-    from bydawn.dialects.strict_agent_loop import document
     from bydawn.operations.dialects.strict_agent_loop import stopping, tasks
 
     stopping.refuse_inside_a_check()
@@ -253,7 +253,7 @@ def check_stop(tether: Tether | None, /, state: str | None, workspace_root: str 
         stopping.decide(task, tether, _say)
         task = tasks.find(task.state_path)
     report = stopping.report_of(task) if stopping.is_known(task) else stopping.look(task, _say)
-    click.echo(document.encoded(report), nl=False)
+    render.echo_json(report)
     return report.exit_code
 
 
@@ -267,7 +267,7 @@ def report_status(state: str | None, workspace_root: str | None, task_id: str | 
 
     line, text = reporting.report(_find(state, workspace_root, task_id), label, _say)
     if as_json:
-        _json(line)
+        render.echo_json(line)
     else:
         click.echo(visible(plain(text)), nl=False)
     return 0
@@ -285,7 +285,7 @@ def list_tasks(workspace_root: str, as_json: bool) -> int:
 
     found = reporting.listed(tasks.workspace_of(workspace_root), _trust, _say)
     if as_json:
-        _json({"tasks": [reporting.entry(each) for each in found]})
+        render.echo_json({"tasks": [reporting.entry(each) for each in found]})
     elif found:
         for each in found:
             click.echo("\n".join(visible(plain(row)) for row in reporting.rows(each)))
@@ -305,7 +305,7 @@ def show_task(state: str | None, workspace_root: str | None, task_id: str | None
 
     task = _find(state, workspace_root, task_id)
     if as_json:
-        _json(reporting.entry(task) | {"state": task.now})
+        render.echo_json(reporting.entry(task) | {"state": task.now})
     else:
         click.echo(visible(plain(reporting.shown(task))), nl=False)
     return 0
@@ -414,12 +414,6 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _pending(now: "State") -> dict[str, object]:
     return {"pending": True} if now.pending else {}
-
-
-def _json(value: object) -> None:
-    import msgspec
-
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def _trust(gathered: "Settings", workspace: Path, state_folder: Path) -> None:

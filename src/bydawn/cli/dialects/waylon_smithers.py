@@ -1,7 +1,6 @@
 """The command line of waylon-smithers, and what it prints."""
 
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -242,12 +241,13 @@ def _refuse_to_resume(standing: Standing, cap: int | None) -> None:
 @command(name="status")
 @_which
 @_cd
+@option("--human", is_flag=True, help="Words for a person instead.")
 @_as_json
-def status(name: str | None, workspace: Path, as_json: bool) -> int:
-    """How a loop stands: as its state file says it, in words on a terminal"""
+def status(name: str | None, workspace: Path, human: bool, as_json: bool) -> int:
+    """How a loop stands, as its state file says it: JSON"""
     standing = find(name, workspace)
     state = state_of(standing)
-    _emit(state) if as_json or not sys.stdout.isatty() else _show(state, standing, workspace)
+    _show(state, standing, workspace) if human and not as_json else render.echo_json(state)
     return 0
 
 
@@ -305,10 +305,10 @@ def list_(workspace: Path, as_json: bool) -> int:
     """All loops of this folder"""
     rows = {each.loop.id: state_of(each) for each in loops.in_workspace(DIALECT, workspace)}
     if as_json:
-        _emit([*rows.values()])
+        render.echo_json([*rows.values()])
         return 0
     if not rows:
-        click.echo(f"  No loops in {plain(str(workspace))}.")
+        click.echo("No loops found.")
     for name, state in rows.items():
         click.echo(f"  {name}  {state['status']}  iteration {state['iteration']} of {state['max_iterations']}")
     return 0
@@ -364,15 +364,19 @@ _FATES = {Fate.CREATED: "written", Fate.REPLACED: _NEW, Fate.SAME: "is as it sho
 
 @command(name="install-helpers")
 @_cd
+@option("--completion-promise", "promise", metavar="TEXT", default="", help="What they are to say of the promise.")
+@option("--loop-id", "name", metavar="ID", default="", help="The loop that they are to speak of.")
 @option("--force", is_flag=True, help="Over what is there; a copy of it is kept.")
-def install_helpers(workspace: Path, force: bool) -> int:
+def install_helpers(workspace: Path, promise: str, name: str, force: bool) -> int:
     """Write the skill and the prompt for Codex"""
     home = home_of("codex")
     rows = {str(home / each.path) if each.home else each.path: each for each in texts.HELPERS}
-    contents = {path: each.text for path, each in rows.items()}
+    contents = {path: each.filled_in(promise, name) for path, each in rows.items()}
     for path, fate in first_files.fates(workspace, contents, force=force).items():
         if fate is Fate.LEFT:
-            hint = f"`{typed(workspace, 'install-helpers', '--force')}` replaces it, and keeps a copy"
+            given = (("--completion-promise", promise), ("--loop-id", name))
+            words = [word for pair in given if pair[1] for word in pair]
+            hint = f"`{typed(workspace, 'install-helpers', *words, '--force')}` replaces it, and keeps a copy"
             raise UserError(f"{workspace / path} differs", cause="nothing was written", hint=hint)
     for path, fate in first_files.write(workspace, contents, force=force).items():
         remark = f" ({rows[path].remark})" if rows[path].remark else ""
@@ -381,11 +385,6 @@ def install_helpers(workspace: Path, force: bool) -> int:
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------
-
-
-def _emit(data: Mapping[str, Any] | list[Mapping[str, Any]]) -> None:
-    """In the other tool's own format, so without anything of ours around it."""
-    click.echo(files.as_json(data), nl=False)
 
 
 COMMANDS = WithNameless(

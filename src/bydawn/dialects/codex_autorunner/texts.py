@@ -9,6 +9,7 @@ from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import FINISHED, Act, End, Next, git
+from bydawn.dialects.codex_autorunner.config import NAME
 
 PROMPT = """\
 You are Codex, an autonomous coding assistant operating on a git repository.
@@ -122,14 +123,14 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     if stopped.end in FINISHED:
         return [look, changes]
     if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE):
-        accept = Next(Act("resume", loop.id, accept=True, C=there), "or keep it so")
+        accept = Next(Act("resume", program=NAME, accept=True, repo=there), "or keep it so")
         put_back = Next(run, "when you have put it back")
         return [changes, put_back, *([accept] if stopped.can_be_accepted else [])]
     if stopped.decided.rule == Rule.OBSTRUCTED:
         return [look, changes, Next(run, "when you have looked at that and put it right")]
     if stopped.end is End.BLOCKED:
-        tell = Next(Act("tell", loop.id, PLACEHOLDER, C=there), "say what to do differently")
-        return [look, tell, Next(run, "then go on")]
+        tell = Act("resume", program=NAME, note=PLACEHOLDER, repo=there)
+        return [look, Next(tell, "say what to do differently, and go on")]
     if stopped.end is End.FAILED:
         is_config = Outcome.CONFIG in stopped.evidence
         wrong = [Next("", "put codex.binary and codex.args right in .codex-autorunner/config.yml")] if is_config else []

@@ -39,7 +39,6 @@ _ORIGINS = {
     "model": "codex.model",
     "tasks": "tasks.source_dir",
 }
-AFTER_INIT = "hooks.post_init"
 
 
 def from_config(found: Checked, read: Callable[[str], str | None]) -> Start:  # noqa: ARG001 - it names no other file

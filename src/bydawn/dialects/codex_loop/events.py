@@ -1,4 +1,4 @@
-"""The rows of `events`: what is in `history`, and the hooks that ran, each with a label that filters can name."""
+"""What `events` and `snapshots` show: each entry of `history`, and the hooks that ran, with labels for filters."""
 
 import heapq
 from collections import Counter
@@ -13,7 +13,6 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import HookEnded
 from bydawn.dialects.codex_loop import codes
 from bydawn.dialects.codex_loop.history import HOOK_EVENTS, Entry, hook_line
-from bydawn.dialects.codex_loop.period import Period
 
 ITERATION, RUNNER_FAILURE, HOOK = "iteration", "runner_failure", "hook"
 RESTART, EXHAUSTED = "watchdog_restart", "watchdog_exhausted"
@@ -52,6 +51,46 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         return "  ".join(filter(None, (self.timestamp, self.label, self.task_id, said)))
 
 
+# -- which of them -----------------------------------------------------------------------------------------------------
+
+
+class Period(msgspec.Struct, frozen=True, kw_only=True):
+    """From the one to the other, both included; without either, always."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def has(self, timestamp: str) -> bool:
+        if self.since is None and self.until is None:
+            return True
+        at = datetime.fromisoformat(timestamp)
+        return (self.since is None or self.since <= at) and (self.until is None or at <= self.until)
+
+
+def period(since: str | None, until: str | None) -> Period:
+    """What a person typed; refused if it can be read in two ways."""
+    found = Period(since=_typed("--since", since), until=_typed("--until", until))
+    if found.since and found.until and found.since > found.until:
+        cause = f"nothing is both after {since} and before {until}"
+        raise UserError("--since is later than --until", cause=cause, hint="exchange the two")
+    return found
+
+
+def _typed(flag: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        hint = f"write date and time with their zone: {flag} 2026-01-06T12:00Z"
+        raise UserError(f"{flag} {text!r} is not a time", cause="expected one as in ISO 8601", hint=hint) from None
+    if at.tzinfo is None:
+        cause = "the same time is another moment in another zone"
+        hint = f"add Z for UTC, or an offset such as +01:00: {flag} {at.isoformat(timespec='minutes')}Z"
+        raise UserError(f"{flag} {text!r} has no time zone", cause=cause, hint=hint)
+    return at
+
+
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """Which of them: the last ones that fit."""
 
@@ -83,23 +122,19 @@ def checked_type(given: str | None) -> str | None:
     )
 
 
+# -- a row of each -----------------------------------------------------------------------------------------------------
+
+
 def row_of(entry: Entry) -> Row:
     kind = entry.event_type
     more = {ITERATION: entry.agent_status, codes.BLOCKED: entry.blocker_code}.get(kind, entry.restart_reason)
-    return Row(
-        timestamp=entry.timestamp or "",
-        label=f"{kind}:{more}" if more else kind,
-        event_type=kind,
-        source="history",
-        iteration=entry.iteration,
-        task_id=entry.task_id,
-        summary=entry.summary or entry.blocker_reason or entry.error or "",
-        agent_status=entry.agent_status,
-        verification_passed=entry.verification_passed,
-        blocker_code=entry.blocker_code,
-        restart_reason=entry.restart_reason,
-        restart_count=entry.restart_count,
-    )
+    said = {
+        "timestamp": entry.timestamp or "",
+        "label": f"{kind}:{more}" if more else kind,
+        "source": "history",
+        "summary": entry.summary or entry.blocker_reason or entry.error or "",
+    }
+    return msgspec.convert(msgspec.structs.asdict(entry) | said, Row)  # the rest of an entry is left out
 
 
 def row_of_hook(ended: HookEnded, at: datetime, task: str | None) -> Row:
@@ -120,6 +155,21 @@ def in_order(*lists: Sequence[Row]) -> list[Row]:
     """Each list as it is, and both by time where that says more: a clock can be set back."""
     keyed = (zip(accumulate((row.timestamp for row in rows), max), rows, strict=True) for rows in lists)
     return [row for _, row in heapq.merge(*keyed, key=itemgetter(0))]
+
+
+def snapshot_line(entry: Entry) -> str:
+    """`TIME  iteration 3  002-parser  complete  verification passed  2 files  TREE`: what an iteration left."""
+    files, passed = len(entry.files_changed), entry.verification_passed
+    words = (
+        entry.timestamp,
+        f"iteration {entry.iteration}",
+        entry.task_id,
+        entry.agent_status or entry.event_type,
+        "" if passed is None else f"verification {'passed' if passed else 'failed'}",
+        "no change" if not files else "1 file" if files == 1 else f"{files} files",
+        entry.fingerprint,
+    )
+    return "  ".join(filter(None, words))
 
 
 # -- the summary -------------------------------------------------------------------------------------------------------

@@ -22,9 +22,10 @@ _IDLE = "no iteration changed anything, and the verification passed before the f
 _NO_VERIFICATION = "no verification is configured, so there is only Codex's word for it"
 EVENTS = {"pre_round": "pre_iteration", "post_round": "post_iteration", "on_complete": "on_completed"}
 _SPOKEN = {f"hook {ours} ": f"hook {its_own} " for ours, its_own in EVENTS.items()}
+_SPOKEN |= {f"command of {ours}: ": f"command of {its_own}: " for ours, its_own in EVENTS.items()}
 _SPOKEN |= {"the round's time limit": "the iteration's time limit", " (see --box-write)": ""}
 _SPOKEN |= {" rounds in a row, ": " iterations in a row, ", "; in round ": "; in iteration "}
-_COMMANDS = {"resume": "run", "run": "run", "run --new": "run", "logs": "logs tail"}
+_COMMANDS = {"resume": "run", "run": "run", "run --new": "run", "logs": "logs tail", "trust": "trust"}
 _COMMANDS |= dict.fromkeys(("status", "show", "why", "tasks list"), "status --summary")
 # Their reasons count rounds, and quote no one.
 _COUNTING = (

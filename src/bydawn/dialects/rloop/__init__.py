@@ -14,6 +14,7 @@ class Rloop(Usual):
     name = NAME
     unit = "iteration"
     keys = config.KEYS
+    user_file = (config.MOVES, config.USER_FOLDER, config.USER)
     from_config = staticmethod(arguments.from_config)
     counted = staticmethod(counted)
     word = staticmethod(written.word)

@@ -31,8 +31,11 @@ SECTIONS = ("NOTES", "EVENTS", "CHECKS")  # of ours, behind the document's promp
 
 
 def session_name(text: str) -> str:
-    """A text as the name of a session; what is not a letter, a digit, `_` or `-` becomes `-`."""
-    name = "".join(each if each.isalnum() or each in "_-" else "-" for each in text)
+    """A text as the name of a session; what is not a letter, a digit, `_` or `-` becomes `-`.
+
+    None is at its ends: `rloop stop -dash` would be an option.
+    """
+    name = "".join(each if each.isalnum() or each in "_-" else "-" for each in text).strip("-")
     if not any(each.isalnum() for each in name) or len(name) > 100:
         cause = "it needs a letter or a digit" if len(name) <= 100 else "it has more than 100 characters"
         raise UserError(
@@ -92,6 +95,7 @@ def start(
         remarks=config.remarks,
         config=PROJECT if theirs else "",
         origins=theirs,
+        raised=("rounds",) if config.raised else (),
         overridden=overridden(config) | ({} if mine is None else named),
         template_file=prompt or "",
     )

@@ -9,6 +9,7 @@ from bydawn.core.keys import Checked, Key, Kind
 NAME, CLAUDE = "rloop", "claude"
 BACKENDS = (CLAUDE, "codex", "opencode", "gemini")
 FOLDER = ".rloop"
+USER_FOLDER, MOVES = ".config/rloop", "RLOOP_CONFIG_DIR"
 USER, PROJECT, STATE = "config.yaml", ".rloop.yaml", "state.json"
 LOG, TEMPLATE, IGNORE = f"{FOLDER}/ralph.log", f"{FOLDER}/prompt-template.txt", f"{FOLDER}/.gitignore"
 SKIP = "--dangerously-skip-permissions"
@@ -55,6 +56,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     where: dict[str, str] = {}
     remarks: tuple[str, ...] = ()
     project: "Config | None" = None  # its file alone
+    raised: tuple[str, ...] = ()  # the keys of numbers that its file raises above what the user has
 
 
 _USUAL = Config()
@@ -67,7 +69,7 @@ def _default(name: str, kind: Kind, **more: Any) -> Key:
 
 # The last part of each path is its field in `Config`.
 KEYS = (
-    _default("max_iterations", Kind.COUNT, least=1, most=MOST_ITERATIONS, only_lower=True),
+    _default("max_iterations", Kind.COUNT, least=1, most=MOST_ITERATIONS, asks_to_raise=True),
     _default("task_file", Kind.PATH),
     _default("completion_marker", Kind.LINE, without="<>"),
     _default("backend", Kind.CHOICE, choices=BACKENDS),
@@ -87,6 +89,7 @@ def read(found: Checked) -> Config:
         msgspec.convert({key.name: found.values[key.path] for key in KEYS}, Config),
         where={key.path: found.where(key.path) for key in KEYS},
         remarks=found.remarks,
+        raised=found.raised,
         project=read(found.project) if found.project else None,
     )
 
@@ -100,6 +103,7 @@ def from_project(config: Config, key: str) -> bool:
 
 _FORMAT = "--output-format"
 _OURS = ("-p", "--print", "--verbose", _FORMAT, SKIP)  # what Claude is told anyway
+_RAISED = {"defaults.max_iterations": "rounds"}
 _SOURCES = {
     "agent": "defaults.backend",
     "model": "defaults.model",
@@ -129,7 +133,9 @@ def agent_settings(config: Config) -> dict[str, tuple[str, ...]]:
 
 def origins(config: Config) -> dict[str, str]:
     """Where the project's file sets one of these, in force or not; all others are the user's."""
-    return _from_project(config.project or config)
+    return _from_project(config.project or config) | {
+        _RAISED[path]: f"{path} in {config.where[path]}" for path in config.raised
+    }
 
 
 def overridden(config: Config) -> dict[str, tuple[str, ...]]:
@@ -139,7 +145,7 @@ def overridden(config: Config) -> dict[str, tuple[str, ...]]:
     asked = agent_settings(msgspec.structs.replace(alone, backend=CLAUDE)) | {"agent": (alone.backend,)}
     asked |= {} if alone.backend == CLAUDE else {"sandbox": ("full",)}
     now, in_force = agent_settings(config), _from_project(config)
-    return {key: asked[key] for key in origins(config) if key not in in_force or asked[key] != now[key]}
+    return {key: asked[key] for key in _from_project(alone) if key not in in_force or asked[key] != now[key]}
 
 
 def _from_project(config: Config) -> dict[str, str]:

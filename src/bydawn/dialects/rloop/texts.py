@@ -2,13 +2,12 @@
 
 import re
 
-from bydawn.core import breakers
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
-from bydawn.core.values import FINISHED, Act, End, Next, Now, git
+from bydawn.core.values import FINISHED, Act, End, Next, git
 from bydawn.dialects.rloop.config import LOG, NAME
 
 # The document's own template says "mark it `- [ ]`": its loop had counted and changed its own text.
@@ -78,18 +77,17 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
         higher = Act("resume", name, program=NAME, max_iterations=2 * max(state.rounds, 1))
         return [look, Next(higher, "go on with a higher cap")]
     if stopped.decided.rule in (Rule.TAMPERED, Rule.TASK_FILE):
-        accept = Next(Act("resume", loop.id, C=there, accept=True, d=True), "or keep it so")
+        accept = Next(Act("resume", name, program=NAME, accept=True), "or keep it so")
         put_back = Next(go_on, "when you have put it back")
         return [*changes, put_back, *([accept] if stopped.can_be_accepted else [])]
     if stopped.decided.rule == Rule.OBSTRUCTED:
         return [look, *changes, Next(go_on, "when you have put that right")]
     if stopped.end is End.BLOCKED:
-        tell = Next(Act("tell", loop.id, PLACEHOLDER, C=there), "say what to do differently")
-        return [look, tell, Next(go_on, "then go on")]
+        tell = Act("resume", name, program=NAME, note=PLACEHOLDER)
+        return [look, Next(tell, "say what to do differently, and go on")]
     if stopped.end is End.FAILED:
         return [look, Next(Act("backends", program=NAME), "which agents can work here"), Next(go_on, "then go on")]
     if stopped.end is End.LIMIT:
-        used = breakers.all_used_up(loop, state, Now(stopped.decided.at, state.elapsed))
-        flags = breakers.raised(used, state)
-        return [look, Next(Act("resume", loop.id, C=there, flags=flags, d=True), "go on beyond that limit")]
+        again = Act("start", loop.workspace, program=NAME, name=name)
+        return [look, Next(again, "begin again, after you have raised that limit where you set it; ticked boxes stay")]
     return [look, *changes, Next(go_on, "go on")]

@@ -11,7 +11,7 @@ from bydawn.core.loop import Loop, Sandbox
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
-from bydawn.core.values import FINISHED, Act, End, Next, git
+from bydawn.core.values import FINISHED, Act, End, Next, git, quoted
 
 _HEADER = """\
 You are in a Smithers loop: the same task comes again, in this one session, until it is done.
@@ -166,6 +166,7 @@ You are about to work in the manner of a Smithers loop.
 
 Task: $ARGUMENTS
 
+- What its iterations said is in `.codex/waylon-smithers/loops/<loop-id>/`.
 - Work from top to bottom; stop at every HARD STOP line and ask for human review.
 - Prefer deterministic checks (tests, linters, type checks) and say what they said.
 - If you are blocked, write a section `## BLOCKED` with next steps.
@@ -181,6 +182,13 @@ class Helper(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     text: str
     remark: str = ""
+
+    def filled_in(self, promise: str, loop: str) -> str:
+        """The text with a person's own promise and loop."""
+        text = self.text.replace("<loop-id>", loop or "<loop-id>")
+        for usual in ("DONE", "TASK_COMPLETE") if promise else ():
+            text = text.replace(f"promise {usual} ", f"promise {quoted(promise)} ").replace(usual, promise)
+        return text
 
 
 HELPERS = (

@@ -47,7 +47,8 @@ def _given(dialect: Dialect, request: Start, key: str, words: tuple[str, ...], w
         raise UserError(f"{place}{' '.join(words)!r} cannot be the {key}", cause=str(error), hint=hint) from None
     layer = Layer.DIALECT if where else Layer.FLAG
     text = ((where and request.template_file) or request.template) if key == "template" else ""
-    return Given(key=key, value=value, layer=layer, where=where or dialect.name, text=text)
+    raises = bool(where) and key in request.raised
+    return Given(key=key, value=value, layer=layer, where=where or dialect.name, text=text, raises=raises)
 
 
 def plan(dialect: Dialect, request: Start, gathered: Settings, workspace: Path) -> Plan:

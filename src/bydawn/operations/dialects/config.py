@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bydawn import dialects
 from bydawn.core.errors import UserError
-from bydawn.core.keys import Checked, Key, Node, checked, stacked
+from bydawn.core.keys import Checked, Key, Node, Value, checked, raised, stacked
 from bydawn.core.loop import Loop
 from bydawn.dialects.seam import Configured, Start
 from bydawn.operations import trust
@@ -35,10 +35,27 @@ def layered(keys: Sequence[Key], user: Path, workspace: Path | None, project: st
     if workspace is not None and (node := yaml.read(workspace, project)) is not None:
         layers.append(checked(node, keys, project))
     for key in keys:
-        text = os.environ.get(key.variable, "") if key.variable else ""
-        layers += [yaml.typed(text, key, key.variable)] if text.strip() else []
+        text = os.environ.get(key.variable) if key.variable else None
+        if text is not None and (text.strip() or key.nullable):  # an empty one switches off what may be null
+            found = yaml.typed(text, key, key.variable) if text.strip() else None
+            layers.append(found or Checked(name=key.variable, values={key.path: None}, lines={key.path: 0}))
     layers += [yaml.typed(flags[key.path], key, key.flag) for key in keys if key.path in flags]
     return stacked(keys, layers, project)
+
+
+def user_folder(dialect: Configured) -> Path | None:
+    """Where a person's own file of a dialect is; it need not exist."""
+    variable, folder, _ = dialect.user_file
+    given, home = os.environ.get(variable), os.environ.get("HOME")
+    # The real path: nothing is written through a link, and here a person may have made one.
+    return Path(given or f"{home}/{folder}").resolve() if folder and (given or home) else None
+
+
+def _of_user(dialect: Configured) -> Mapping[str, Value] | None:
+    """What a person's own file says; None without one."""
+    folder, name = user_folder(dialect), dialect.user_file[2]
+    text = files.checked_text(user_file(folder / name)) if folder else None
+    return None if text is None else checked(yaml.parse(text, name), dialect.keys, name).values
 
 
 def read(dialect: Configured, workspace: Path) -> Start | None:
@@ -52,6 +69,8 @@ def _read(dialect: Configured, workspace: Path, named: list[str]) -> Start | Non
     if node is None and not any(os.path.lexists(workspace / path) for path in row.beside):
         return None
     found = checked(node or Node(1, {}), dialect.keys, Path(row.config).name)
+    usual = {key.path: key.default for key in dialect.keys}
+    found = replace(found, raised=raised(dialect.keys, found, _of_user(dialect) or usual))
 
     def text_of(other: str) -> str | None:
         text = read_text(workspace, other)
@@ -117,7 +136,7 @@ def agree(dialect: Configured, workspace: Path, written: Collection[str], *, tru
         return False
     trusts, question = _review(dialect, workspace, wanted)
     if question:
-        trust.agree(question.powers, question.place, trusts)
+        trust.agree(question.powers, workspace, trusts, question.config)
     return True
 
 
@@ -126,7 +145,7 @@ def is_trusted(dialect: Configured, workspace: Path) -> bool:
     if (wanted := read(dialect, workspace)) is None:
         return True
     trusts, question = _review(dialect, workspace, wanted)
-    lasting = trusts.given(question.place) if question else None
+    lasting = trusts.given(question.place) or trusts.moved(workspace, question.config) if question else None
     return question is None or (lasting is not None and lasting.digest == question.powers.digest)
 
 

@@ -27,7 +27,8 @@ def first(call: Call) -> Answer:
     """The page for a browser; for programs what there is to ask."""
     if "text/html" in call.headers.get("accept", ""):
         return home(call)
-    return _json({"name": NAME, "version": __version__, "endpoints": _ENDPOINTS})
+    service = {"service": f"{NAME} status server", "status": "ok"}
+    return _json({"name": NAME, **service, "version": __version__, "endpoints": _ENDPOINTS})
 
 
 def all_sessions(call: Call) -> Json:  # noqa: ARG001 - the same for everyone

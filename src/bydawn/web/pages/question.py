@@ -7,7 +7,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.proof import to_accept
 from bydawn.core.rules import Rule
 from bydawn.core.text import duration, plain
-from bydawn.core.values import Status
+from bydawn.core.values import Act, Advice, Status
 from bydawn.store.registry import Standing
 from bydawn.web.calls import Call
 from bydawn.web.loops import readable
@@ -73,13 +73,15 @@ def _accept(standing: Standing) -> dict[str, object]:
 
 def error_page(status: int, error: UserError, visitor: Visitor | None) -> Page:
     """Why there is no page, in words, and the way on."""
+    parts = error.hint.parts if isinstance(error.hint, Advice) else ()
+    new_link = next((part for part in parts if isinstance(part, Act)), Act("serve", link=True))
     known, title = visitor is not None and status != 401, _TITLES.get(status, "This did not work")
     data = {
         "title": title,
         "lines": [coded(sentence(text)) for text in (error.what, error.cause, error.hint) if text],
         "status": status,
         "known": known,
-        "command": "bydawn serve --link" if status == 401 else "",
+        "command": new_link if status == 401 else "",
     }
     section = Section(id="error", template="error.html", live=False, data=data)
     crumbs = (Crumb("Loops", "/"), Crumb(title)) if known else ()

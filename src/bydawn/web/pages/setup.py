@@ -124,6 +124,7 @@ def _findings(site: Site) -> list[Finding]:
 # -- sign in -----------------------------------------------------------------------------------------------------------
 
 
-def login_page(_: Call) -> Page:
+def login_page(call: Call) -> Page:
     """Where a code is typed; a link carries it, and a script sends it."""
-    return Page(title="Sign in", crumbs=(), sections=(Section(id="login", template="login.html", live=False),))
+    data = {"serves": call.site.gate.serves, "new_link": call.site.gate.new_link}
+    return Page(title="Sign in", crumbs=(), sections=(Section(id="login", template="login.html", live=False, data=data),))

@@ -163,7 +163,7 @@ def _run_hooks(root: Path, config: Config) -> list[HookResult]:
 def _steps(root: Path, config: Config, *, agreed: bool) -> list[Next]:
     written = [CONFIG, ".gitignore", "spec", "plan", config.tasks.source_dir]
     commit = f"git add {shlex.join(written)} && git commit -m {shlex.quote('Plan ' + (config.project.name or ''))}"
-    trust = Next(command=Act("trust", CONFIG), why="look at the commands that Codex proposes, and agree to them")
+    trust = Next(Act("trust", program=NAME), "look at the commands that Codex proposes, and agree to them")
     there = [] if Path.cwd() == root else [Next(command=f"cd {shlex.quote(str(root))}", why="the project")]
     return [
         *there,

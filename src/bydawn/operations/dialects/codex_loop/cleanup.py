@@ -4,7 +4,6 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -13,7 +12,6 @@ from bydawn.core.facts import RoundStarted
 from bydawn.dialects.codex_loop import DIALECT, files
 from bydawn.dialects.codex_loop.config import Cleanup, Pruned
 from bydawn.operations import worktrees
-from bydawn.operations.clean import why_not
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_loop import project
 from bydawn.operations.preconditions import refuse_inside_a_round
@@ -35,13 +33,6 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     directory_older_than_days: Pruned = Pruned()
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """A file goes if it is not among the newest, and at least so old if that is given."""
-
-    keep: int
-    days: int | None
-
-
 class Cleaned(msgspec.Struct, frozen=True, kw_only=True):
     """What is removed, or would be."""
 
@@ -58,21 +49,18 @@ class _File(msgspec.Struct, frozen=True):
     identity: tuple[int, int]
 
 
-def rules(asked: Asked, usual: Cleanup) -> dict[str, Rule]:
-    """For each folder: what is typed comes before the configuration, what is for one folder before what is for all."""
-    keep = (asked.directory_keep, asked.keep, usual.directory_keep, usual.keep)
-    days = (
-        asked.directory_older_than_days,
-        asked.older_than_days,
-        usual.directory_older_than_days,
-        usual.older_than_days,
-    )
-    return {name: Rule(_first(name, keep) or 0, _first(name, days)) for name in FOLDERS}
+def rules(asked: Asked, usual: Cleanup) -> dict[str, tuple[int, int | None]]:
+    """For each folder how many of the newest files stay, and how old another one has to be, if that is said.
+
+    What is typed comes before the configuration, and what is for one folder before what is for all.
+    """
+    both = (asked, usual)
+    return {name: (_first(name, "keep", both) or 0, _first(name, "older_than_days", both)) for name in FOLDERS}
 
 
-def _first(name: str, given: Iterable[Pruned | int | None]) -> int | None:
-    numbers = (getattr(each, name) if isinstance(each, Pruned) else each for each in given)
-    return next((each for each in numbers if each is not None), None)
+def _first(folder: str, rule: str, sources: Iterable[Asked | Cleanup]) -> int | None:
+    told = ((getattr(getattr(each, f"directory_{rule}"), folder), getattr(each, rule)) for each in sources)
+    return next((number for numbers in told for number in numbers if number is not None), None)
 
 
 def clean(root: Path, asked: Asked, *, with_worktree: bool, apply: bool) -> Cleaned:
@@ -84,7 +72,7 @@ def clean(root: Path, asked: Asked, *, with_worktree: bool, apply: bool) -> Clea
     if trouble := next((each.trouble for each in every if each.trouble), None):
         raise trouble
     ranks, now = _ranks(every), time.time()
-    going = [each for name, rule in wanted.items() for each in _going(root, FOLDERS[name], ranks, rule, now)]
+    going = [each for name, rule in wanted.items() for each in _going(root, FOLDERS[name], ranks, *rule, now)]
     stuck = dict(_removed(root, going)) if apply else {}
     return Cleaned(
         files=tuple(each.path for each in going),
@@ -111,10 +99,12 @@ def _names(number: int, task: str | None) -> tuple[str, ...]:
     return files.prompt_of(number, task), files.log_of(number, task), files.answer_about(task)
 
 
-def _going(root: Path, folder: str, ranks: Mapping[str, tuple[int, int]], rule: Rule, now: float) -> list[_File]:
+def _going(
+    root: Path, folder: str, ranks: Mapping[str, tuple[int, int]], keep: int, days: int | None, now: float
+) -> list[_File]:
     ours = sorted((path for path in ranks if path.startswith(folder)), key=lambda path: ranks[path], reverse=True)
     there = [each for path in ours if (each := _file(root, path))]
-    return [each for each in there[rule.keep :] if rule.days is None or (now - each.written) / _DAY >= rule.days][::-1]
+    return [each for each in there[keep:] if days is None or (now - each.written) / _DAY >= days][::-1]
 
 
 def _file(root: Path, path: str) -> _File | None:
@@ -143,10 +133,5 @@ def _removed(root: Path, going: list[_File]) -> Iterator[tuple[str, str]]:
 
 def _worktree(standing: Standing, *, apply: bool) -> Removal | None:
     """What becomes of it; never by force, and only once the project is finished and all of it is merged."""
-    if standing.loop.worktree is None:
-        return None
     every = loops.registry_of().everywhere()
-    if apply:
-        return next(worktrees.clean([standing], every, named=True, apply=True))
-    kept = why_not(standing, 0.0, datetime.now(UTC)) or worktrees.kept_because(standing, every)
-    return Removal(loop=standing.loop.id, worktree=standing.loop.worktree, kept=kept)
+    return next(worktrees.clean([standing], every, named=True, apply=apply), None)

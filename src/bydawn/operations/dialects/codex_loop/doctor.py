@@ -11,10 +11,9 @@ import msgspec
 from bydawn.core import task_folder
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Sandbox
-from bydawn.core.rules import Rule
 from bydawn.core.values import Act, Advice
 from bydawn.dialects import follower
-from bydawn.dialects.codex_loop import DIALECT, config, document
+from bydawn.dialects.codex_loop import DIALECT, config, document, texts
 from bydawn.dialects.codex_loop.config import (
     CODEX,
     CONFIG,
@@ -29,16 +28,19 @@ from bydawn.dialects.codex_loop.config import (
     Execution,
 )
 from bydawn.dialects.written import Written
+from bydawn.operations import doctor as native
 from bydawn.operations import first_files
 from bydawn.operations.agents import look
 from bydawn.operations.amounts import plural
 from bydawn.operations.checked_loop import checked_agent
 from bydawn.operations.dialects import config as own_config
 from bydawn.operations.dialects import loops
-from bydawn.operations.dialects.codex_loop import others, project, standing
+from bydawn.operations.dialects.codex_loop import others, project
+from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.settings import yaml
 from bydawn.store import watches
+from bydawn.store.registry import Standing
 from bydawn.system.git import Git
 from bydawn.system.paths import open_parent, unlink_regular
 from bydawn.system.reading import read_folder
@@ -65,6 +67,7 @@ class _Project(msgspec.Struct, frozen=True):
     root: Path
     repair: bool
     config: Config | None  # if it is valid
+    loop: Standing | None
 
     @property
     def execution(self) -> Execution:
@@ -84,19 +87,17 @@ def examine(root: Path, *, repair: bool = False) -> Findings:
     """Look at everything; without `repair` nothing is changed."""
     if repair:
         refuse_inside_a_round()
-    return _found(
-        root, (_branch, *_NEEDED, _login, _trust, _worktree, _state, _watchdog, _others, _ignored, _disk), repair=repair
-    )
+    return _found(root, (*_NEEDED, _login, _trust, _worktree, _state, _record, _others, _ignored, _disk), repair=repair)
 
 
 def _found(root: Path, looks: Sequence[Look], *, repair: bool) -> Findings:
     rows: dict[str, list[str]] = {name: [] for name in Findings.__struct_fields__}
-    valid = None
+    valid, loop = None, project.standing_of(root)
     with suppress(UserError):  # which has a row of its own
         valid = project.config_of(root)
     for each in looks:
         try:
-            for section, sentence in each(_Project(root, repair, valid)):
+            for section, sentence in each(_Project(root, repair, valid, loop)):
                 rows[section].append(sentence)
         except UserError as error:
             rows["errors"].append(error.sentence)
@@ -113,6 +114,15 @@ def _repository(at: _Project) -> Rows:
         if at.execution.worktree.enabled:
             raise
         yield "warnings", f"{error.what}: nothing is committed, and changes are what Codex says they are"
+        return
+    git = Git(folder=at.root, seconds=60)
+    branch = (git.answer("symbolic-ref", "--quiet", "--short", "HEAD") or "").strip()
+    yield "checked", f"git repository: {f'on branch {branch}' if branch else 'no branch is checked out'}"
+    if not branch:
+        yield "warnings", "no branch is checked out (detached HEAD): check one out before you merge the work"
+    look = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
+    if at.execution.worktree.enabled and git.without_filters().answer(*look):
+        yield "warnings", "some changes are not committed: the worktree starts from the last commit, without them"
 
 
 def _configuration(at: _Project) -> Rows:
@@ -135,8 +145,7 @@ def _tasks(at: _Project) -> Rows:
     files = read_folder(at.root, folder) or {}
     if odd := next((name for name in files if not name.isprintable()), ""):
         raise UserError(f"{folder}/ has {odd!r}", cause="its name cannot be shown in one line", hint="rename it")
-    loop = project.standing_of(at.root)
-    tasks = task_folder.read(files, loop.state.settled.done if loop else ())
+    tasks = task_folder.read(files, at.loop.state.settled.done if at.loop else ())
     if not tasks.items:
         hint = f"write {folder}/001-….md: what to do, and when it is done"
         raise UserError(f"{folder}/ has no tasks", cause="each Markdown file in it is one", hint=hint)
@@ -156,19 +165,6 @@ _NEEDED = (_repository, _configuration, _tasks, _program)
 # -- what a person should know -----------------------------------------------------------------------------------------
 
 
-def _branch(at: _Project) -> Rows:
-    git = Git(folder=at.root, seconds=60)
-    if git.answer("rev-parse", "--quiet", "--verify", "HEAD") is None:
-        return
-    branch = (git.answer("symbolic-ref", "--quiet", "--short", "HEAD") or "").strip()
-    yield "checked", f"git repository: {f'on branch {branch}' if branch else 'no branch is checked out'}"
-    if not branch:
-        yield "warnings", "no branch is checked out (detached HEAD): check one out before you merge the work"
-    look = ("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=dirty")
-    if at.execution.worktree.enabled and git.without_filters().answer(*look):
-        yield "warnings", "some changes are not committed: the worktree starts from the last commit, without them"
-
-
 def _login(at: _Project) -> Rows:
     found = look(CODEX, at.root)
     if found.logged_in is False:
@@ -180,13 +176,12 @@ def _login(at: _Project) -> Rows:
 
 def _trust(at: _Project) -> Rows:
     if at.config and not own_config.is_trusted(DIALECT, at.root):
-        hint = Advice(Act("trust", CONFIG), " shows them, and asks")
+        hint = Advice(Act("trust", program=config.NAME), " shows them, and asks")
         yield "warnings", f"the commands in {CONFIG} do not run before you have agreed to them: {hint}"
 
 
 def _worktree(at: _Project) -> Rows:
-    loop = project.standing_of(at.root)
-    if loop is None or (tree := loop.loop.worktree) is None:
+    if (loop := at.loop) is None or (tree := loop.loop.worktree) is None:
         return
     if Git(folder=at.root, seconds=20).answer("show-ref", "--verify", "--quiet", f"refs/heads/{tree.branch}") is None:
         if loop.state.round:
@@ -199,8 +194,7 @@ def _worktree(at: _Project) -> Rows:
 
 def _state(at: _Project) -> Rows:
     """The file is a view: what others wrote there has no effect, and is not replaced by itself."""
-    loop = project.standing_of(at.root)
-    if loop is None or loop.trouble or loop.alive:
+    if (loop := at.loop) is None or loop.trouble or loop.alive:
         return
     written = Written(loop.folder.path)
     if STATE not in written or written.recognizes(STATE, follower.digest_at(at.root, STATE)):
@@ -210,31 +204,30 @@ def _state(at: _Project) -> Rows:
         return
     if os.path.lexists(at.root / STATE):
         follower.keep(at.root, STATE)
-    text = document.text_of(standing.now(at.root))
+    text = document.text_of(project.look(at.root).document)
     written.note({STATE: first_files.digest(text.encode())})
     replace_text(at.root / STATE, text, 0o644)
     yield "fixed", f"{STATE} is written again; the changed one is kept beside it"
 
 
-def _watchdog(at: _Project) -> Rows:
-    """Who keeps it running, and did it die too often?"""
-    loop, watch = project.standing_of(at.root), watches.of(loops.registry_of(), at.root)
-    if watch:
+def _record(at: _Project) -> Rows:
+    """Who keeps it running, and what bydawn's own doctor says of its loop."""
+    if watch := watches.of(loops.registry_of(), at.root):
         yield "checked", f"a {watch.kind} (process {watch.pid}) keeps it running"
-    stopped = loop.state.stopped if loop else None
-    if stopped and stopped.decided.rule == Rule.RESTARTS:
-        yield "warnings", f"{stopped.reason}, so it is not started again: `{config.NAME} logs tail`, then `run`"
+    for loop in with_leftovers([at.loop] if at.loop else []):
+        found = native.of_loop(loop)
+        said = found.detail.removeprefix(f"{loop.status}; ") + (f" → {found.hint}" if found.hint else "")
+        yield "checked" if found.ok else "warnings", texts.spoken(said)
 
 
 def _others(at: _Project) -> Rows:
     """Files of other programs, and of strict-agent-loop, in the same folder."""
     if os.path.lexists(at.root / FOLDER / "registry.json"):
         yield "checked", f"strict-agent-loop has files in {FOLDER}/, too; they are left alone"
-    loop = project.standing_of(at.root)
-    if (loop and loop.alive) or watches.of(loops.registry_of(), at.root):
+    if (at.loop and at.loop.alive) or watches.of(loops.registry_of(), at.root):
         return
     others.refuse_live(at.root)
-    if loop is None and at.config:
+    if at.loop is None and at.config:
         others.refuse_begun(at.root, at.config.tasks.source_dir)
     for path in (LOCK, DAEMON, SERVICE):
         if follower.digest_at(at.root, path) is None:

@@ -1,22 +1,25 @@
-"""A project of codex-loop: where it is, what its file says, which loop is its own."""
+"""A project of codex-loop: where it is, what its file says, which loop is its own, and how that stands."""
 
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from bydawn.core.errors import UserError
+from bydawn.core.history import History
 from bydawn.core.keys import checked
+from bydawn.core.redact import rewritten
 from bydawn.core.text import plain, shorten
-from bydawn.dialects.codex_loop import config
+from bydawn.dialects.codex_loop import config, document
 from bydawn.dialects.codex_loop.config import CONFIG, FOLDER, NAME, Config
-from bydawn.operations import first_files
+from bydawn.operations import first_files, settings
 from bydawn.operations.dialects import loops
 from bydawn.operations.first_files import Fate
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.settings import yaml
+from bydawn.store.ledger import records
 from bydawn.store.registry import Standing, slug
 from bydawn.system.git import Git
 from bydawn.system.reading import read_folder, read_inside, read_text
@@ -25,6 +28,7 @@ from bydawn.system.user_folders import folders_above
 if TYPE_CHECKING:
     from bydawn.core.task_folder import FolderTask
 
+T = TypeVar("T")
 _IGNORED = f"{FOLDER}/"
 
 
@@ -57,6 +61,30 @@ def standing_of(root: Path) -> Standing | None:
     """The loop of a project: the newest one."""
     found = loops.registry_of().in_workspace(root)
     return next((each for each in reversed(found) if each.loop.dialect and each.loop.dialect.name == NAME), None)
+
+
+class Looked(msgspec.Struct, frozen=True, kw_only=True):
+    """A project as it is now: from its ledger and its lock, never from the file that shows it."""
+
+    root: Path
+    document: document.Document
+    standing: Standing
+
+    def for_others(self, value: T) -> T:
+        """Without secrets, and without what could steer a terminal."""
+        hide = settings.secrets().knowing(self.standing.folder.secret_texts()).hide
+        return rewritten(value, lambda text: hide(plain(text)))
+
+
+def look(root: Path) -> Looked:
+    standing = standing_of(root)
+    if standing is None:
+        hint = f"`{NAME} run` begins" if (root / CONFIG).exists() else f'`{NAME} init --prompt "…"` sets it up'
+        raise UserError("nothing has run here yet", cause=f"{root} has no loop of {NAME}", hint=hint)
+    if standing.trouble:
+        raise standing.trouble
+    found = document.document_of(standing.loop, standing.state, History(records(standing.folder)))
+    return Looked(root=root, document=document.with_liveness(found, alive=standing.alive), standing=standing)
 
 
 def tasks_of(root: Path, folder: str) -> "tuple[FolderTask, ...]":

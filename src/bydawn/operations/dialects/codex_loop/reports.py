@@ -1,6 +1,8 @@
-"""`events` and `sessions`: what happened in a project, and which conversation each task has."""
+"""What an operator asks about a project: `events`, `snapshots`, `sessions`, `logs tail`, `health`."""
 
+import os
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -8,17 +10,31 @@ import msgspec
 from bydawn.core.errors import UserError
 from bydawn.core.facts import HookEnded, Record, RoundStarted
 from bydawn.core.history import EVENTS_KEPT
+from bydawn.core.layout import STDERR, STDOUT
+from bydawn.core.text import duration
+from bydawn.dialects.codex_loop import codes, texts
 from bydawn.dialects.codex_loop import events as rows_of
 from bydawn.dialects.codex_loop.config import NAME
 from bydawn.dialects.codex_loop.config import Events as Usual
+from bydawn.dialects.codex_loop.document import Sessions, current_task, every_task, latest_task, sessions_of
 from bydawn.dialects.codex_loop.events import Row, Wanted
-from bydawn.dialects.codex_loop.sessions import Sessions, every_task, latest_task, sessions_of
-from bydawn.operations.dialects.codex_loop import project, standing
-from bydawn.operations.dialects.codex_loop.standing import Looked
-from bydawn.store.ledger import backwards
+from bydawn.dialects.codex_loop.history import Entry
+from bydawn.operations import health as native
+from bydawn.operations import outputs
+from bydawn.operations.dialects import loops
+from bydawn.operations.dialects.codex_loop import project
+from bydawn.operations.dialects.codex_loop.project import Looked
+from bydawn.operations.health import Finding, Level
+from bydawn.operations.settings import secrets
+from bydawn.store import heartbeat, watches
+from bydawn.store.ledger import backwards, records
 from bydawn.store.registry import Standing
+from bydawn.system.writing import replace_text
 
 _WORKED = (rows_of.ITERATION, rows_of.RUNNER_FAILURE)
+
+
+# -- events, snapshots -------------------------------------------------------------------------------------------------
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,19 +53,43 @@ def default_limit(root: Path) -> tuple[int, str]:
 
 
 def events(root: Path, wanted: Wanted) -> Timeline:
-    looked = standing.look(root)
-    refuse_unknown(looked, wanted.task_id)
-    rows = recent(looked, wanted)
-    return Timeline(rows=looked.for_others(rows), remark=_older(looked, wanted, len(rows)))
+    looked = project.look(root)
+    _refuse_unknown(looked, wanted.task_id)
+    rows, kept, since = _recent(looked, wanted), looked.document.history, wanted.period.since
+    is_cut = len(rows) < wanted.limit and len(kept) >= EVENTS_KEPT
+    is_cut = is_cut and not (since and since >= datetime.fromisoformat(kept[0].timestamp or ""))
+    remark = f"only the last {EVENTS_KEPT} entries are kept here" if is_cut else ""
+    return Timeline(rows=looked.for_others(rows), remark=remark)
 
 
-def refuse_unknown(looked: Looked, task: str | None) -> None:
+def snapshots(root: Path, task: str | None, limit: int | None) -> tuple[Entry, ...]:
+    """What each iteration left, oldest first: of all tasks or of one, the last so many."""
+    looked = project.look(root)
+    _refuse_unknown(looked, task)
+    worked = [each for each in _worked(looked) if task in (None, each.task_id)]
+    return looked.for_others(tuple(worked[-limit:] if limit else worked))
+
+
+def snapshot(root: Path, iteration: int) -> Entry:
+    looked = project.look(root)
+    worked = _worked(looked)
+    if found := next((each for each in worked if each.iteration == iteration), None):
+        return looked.for_others(found)
+    cause = f"{worked[0].iteration} to {worked[-1].iteration} are kept" if worked else "no iteration has ended"
+    raise UserError(f"there is no snapshot {iteration}", cause=cause, hint=f"`{NAME} snapshots` lists them")
+
+
+def _worked(looked: Looked) -> list[Entry]:
+    return [each for each in looked.document.history if each.event_type in _WORKED]
+
+
+def _refuse_unknown(looked: Looked, task: str | None) -> None:
     known = every_task(looked.document)
     if task is not None and task not in known:
         project.refuse_unknown_task(looked.root, looked.standing, task, known)
 
 
-def recent(looked: Looked, wanted: Wanted) -> tuple[Row, ...]:
+def _recent(looked: Looked, wanted: Wanted) -> tuple[Row, ...]:
     """The last rows that are wanted, in order."""
     every = [rows_of.row_of(entry) for entry in looked.document.history]
     rows = [row for row in every if wanted.takes(row)][-wanted.limit :]
@@ -57,18 +97,17 @@ def recent(looked: Looked, wanted: Wanted) -> tuple[Row, ...]:
         # What is before the oldest row that can be shown need not be read.
         is_enough, is_cut = len(rows) == wanted.limit, len(every) >= EVENTS_KEPT
         first = rows[0].iteration if is_enough else every[0].iteration if is_cut else 0
-        rows = rows_of.in_order(rows, _hooks(looked, looked.standing, wanted, first))
+        rows = rows_of.in_order(rows, _hooks(looked, wanted, first))
     return tuple(rows[-wanted.limit :])
 
 
-def _hooks(looked: Looked, loop: Standing, wanted: Wanted, first: int) -> list[Row]:
+def _hooks(looked: Looked, wanted: Wanted, first: int) -> list[Row]:
     """The last ones that are wanted, from this iteration on, in order."""
-    worked = (entry for entry in looked.document.history if entry.event_type in _WORKED)
-    tasks = {entry.iteration: entry.task_id for entry in worked}
-    if opened := loop.state.open_round:
+    tasks = {entry.iteration: entry.task_id for entry in _worked(looked)}
+    if opened := looked.standing.state.open_round:
         tasks[opened.round] = opened.task_id
     found: list[Row] = []
-    for record, ended in _ended(loop, first):
+    for record, ended in _ended(looked.standing, first):
         row = rows_of.row_of_hook(ended, record.at, tasks.get(ended.round))
         if wanted.takes(row):
             found.append(row)
@@ -87,19 +126,148 @@ def _ended(loop: Standing, first: int) -> Iterator[tuple[Record, HookEnded]]:
             yield record, fact
 
 
-def _older(looked: Looked, wanted: Wanted, found: int) -> str:
-    """What to say if more may be wanted than `history` has."""
-    kept = looked.document.history
-    is_all = len(kept) < EVENTS_KEPT or found >= wanted.limit or wanted.period.begins_after(kept[0].timestamp)
-    if is_all:
-        return ""
-    return f"only the last {EVENTS_KEPT} entries are kept here"
+def write_report(path: Path, text: str) -> None:
+    """A file that a person named; what was there is replaced, whole or not at all."""
+    if os.path.lexists(path) and not path.is_file():
+        raise UserError(f"{path} is not a regular file", cause="it would be replaced", hint="name another file")
+    if not (folder := path.absolute().parent).is_dir():
+        raise UserError(f"there is no folder {folder}", cause=f"{path} would be in it", hint="make it, or name another")
+    replace_text(path, text, 0o644)
+
+
+# -- sessions ----------------------------------------------------------------------------------------------------------
 
 
 def sessions(root: Path, task: str | None, *, latest: bool) -> Sessions:
     """Of every task, of one, or of the one that was worked on last."""
-    looked = standing.look(root)
-    refuse_unknown(looked, task)
+    looked = project.look(root)
+    _refuse_unknown(looked, task)
     if latest and (task := latest_task(looked.document)) is None:
         raise UserError("no task has a session yet", cause="no iteration has run", hint=f"`{NAME} run` begins")
     return looked.for_others(sessions_of(looked.document, task))
+
+
+# -- logs --------------------------------------------------------------------------------------------------------------
+
+
+def tail(root: Path, lines: int, task: str | None = None) -> list[str]:
+    """The last lines of the newest iteration, or of the newest one of a task; or one that says why there are none."""
+    loop = project.standing_of(root)
+    number = _newest(root, loop if loop and loop.trouble is None else None, task)
+    if loop is None or not number:
+        return ["No iteration has run yet." if task is None else f"No iteration has worked on {task} yet."]
+    if outputs.is_removed(loop, number):
+        return [f"The output of iteration {number} was {outputs.REMOVED}."]
+    hidden = secrets().knowing(loop.folder.secret_texts())
+    files = (loop.folder.round_file(number, name) for name in (STDOUT, STDERR))  # who fails says why on stderr
+    found = next(filter(None, (outputs.masked_lines(each, lines, hidden) for each in files)), [])
+    return found or [f"Iteration {number} has printed nothing{' yet' if loop.alive else ''}."]
+
+
+def _newest(root: Path, loop: Standing | None, task: str | None) -> int:
+    """The number of the newest iteration, 0 if there is none; refused for a task that is unknown."""
+    if task is None:
+        return loop.state.round if loop else 0
+    facts = (record.fact for record in (records(loop.folder) if loop else ()))
+    worked = {fact.task_id: fact.round for fact in facts if isinstance(fact, RoundStarted) and fact.task_id}
+    if task in worked:
+        return worked[task]
+    project.refuse_unknown_task(root, loop, task, worked)
+    return 0
+
+
+# -- health ------------------------------------------------------------------------------------------------------------
+
+
+class Watchdog(msgspec.Struct, frozen=True, kw_only=True):
+    """Who starts the run again if it dies."""
+
+    kind: str  # daemon, service; another one is for all loops of a person
+    pid: int
+
+    @property
+    def line(self) -> str:
+        return f"{self.kind} (pid {self.pid})"
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer, why, and what it rests on."""
+
+    health: Level
+    problems: tuple[str, ...]
+    project: str | None = None
+    project_dir: str
+    overall_status: str | None = None
+    iteration: int = 0
+    current_task: str | None = None
+    running: bool = False
+    heartbeat_age_seconds: float | None = None  # of the run that is at work
+    watchdog: Watchdog | None = None
+    events: rows_of.Summary | None = None
+
+
+def health(given: Path, events_limit: int) -> Health:
+    """Of the project in a folder: what bydawn says of its state folder, and what this tool says of the project."""
+    try:
+        root = project.root_of(given)
+    except UserError as error:
+        return Health(health=Level.ERROR, problems=(error.sentence,), project_dir=str(given))
+    watchdog, looked, problems = _watchdog(root), None, list[Finding]()
+    try:
+        project.config_of(root)
+    except UserError as error:
+        problems.append(Finding(verdict=Level.ERROR, what=error.sentence))
+    try:
+        if project.standing_of(root):
+            looked = project.look(root)
+            problems += (Finding(verdict=Level.DEGRADED, what=each) for each in _troubles(looked, watchdog))
+    except UserError as error:
+        problems.append(Finding(verdict=Level.ERROR, what=error.sentence))
+    found = native.health(loops.registry_of().root, (), problems)
+    answer = Health(
+        health=found.verdict,
+        problems=tuple(each.what for each in found.findings),
+        project_dir=str(root),
+        watchdog=watchdog,
+    )
+    return looked.for_others(_with_figures(answer, looked, events_limit)) if looked else answer
+
+
+def _watchdog(root: Path) -> Watchdog | None:
+    registry = loops.registry_of()
+    if watch := watches.of(registry, root):
+        return Watchdog(kind=watch.kind, pid=watch.pid)
+    every = watches.of(registry, None)  # bydawn's own takes care of what no one else watches
+    return Watchdog(kind=f"{every.kind} of all loops", pid=every.pid) if every else None
+
+
+def _with_figures(answer: Health, looked: Looked, events_limit: int) -> Health:
+    document, loop = looked.document, looked.standing
+    age = heartbeat.age(loop.folder) if loop.alive else None
+    return msgspec.structs.replace(
+        answer,
+        project=document.meta.project_name,
+        overall_status=document.meta.overall_status,
+        iteration=document.meta.iteration,
+        current_task=current_task(document),
+        running=loop.alive,
+        heartbeat_age_seconds=None if age is None else round(age, 1),
+        events=rows_of.summary_of(_recent(looked, Wanted(limit=events_limit))),
+    )
+
+
+def _troubles(looked: Looked, watchdog: Watchdog | None) -> Iterator[str]:
+    """What blocks the project, or else the tasks that are blocked while it goes on; and a run that hangs."""
+    document, loop = looked.document, looked.standing
+    blocker = document.meta.last_blocker
+    if watchdog and blocker and blocker.reason == texts.DIED:
+        told = f": `{NAME} {watchdog.kind} status`" if watchdog.kind in ("daemon", "service") else ""
+        yield f"the process that ran it died, and the {watchdog.kind} has not started it again yet{told}"
+    elif document.meta.overall_status == codes.BLOCKED:
+        yield f"blocked by {blocker.code}: {blocker.reason}" if blocker else "blocked"
+    else:
+        for id_, task in document.tasks.items():
+            if task.status == codes.BLOCKED:
+                yield f"{id_} is blocked by {task.blocker_code}: {task.blocker_reason}"
+    if loop.alive and heartbeat.is_stale(loop.folder):
+        yield f"the run has given no sign of life for {duration(heartbeat.age(loop.folder) or 0)}"

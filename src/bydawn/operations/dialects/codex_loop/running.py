@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -24,9 +25,47 @@ from bydawn.operations.preconditions import user
 from bydawn.settings.layers import Settings
 from bydawn.store import lock, watches
 from bydawn.store.registry import Standing, slug, standing_of
+from bydawn.store.watches import Watch
 from bydawn.system.reading import read_folder
 
+if TYPE_CHECKING:
+    from bydawn.assemble import Cycles
+
+DAEMON, SERVICE = "daemon", "service"  # the two kinds of watchdog
 _ERRORS = (codes.RUNNER_FAILURES, codes.AGENT_UNAVAILABLE)  # of Codex itself
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a project is kept running."""
+
+    retry_blocked: bool = False
+    cycle_sleep_seconds: float = 60.0
+    max_cycles: int | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """As they are typed."""
+        most = [] if self.max_cycles is None else ["--max-cycles", str(self.max_cycles)]
+        retry = ["--retry-blocked"] if self.retry_blocked else []
+        return [*retry, "--cycle-sleep-seconds", f"{self.cycle_sleep_seconds:g}", *most]
+
+
+class RunOptions(Options, frozen=True, kw_only=True):
+    """What a person asks of one run."""
+
+    continuous: bool = False
+    retry_errors: bool = False
+    max_error_retries: int | None = None
+    done: tuple[str, ...] = ()  # tasks that were done by others
+
+    @property
+    def cycles(self) -> "Cycles | None":
+        if not self.continuous:
+            return None
+        from bydawn.assemble import Cycles  # what only asks how it is needs none of it
+
+        again = Again(blocked=self.retry_blocked, errors=self.retry_errors, most_errors=self.max_error_retries)
+        return Cycles(sleep=self.cycle_sleep_seconds, most=self.max_cycles, again=again)
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,16 +136,21 @@ def _free_name(root: Path, config: Config) -> str:
     return name if name.casefold() not in taken else next(each for each in numbered if each.casefold() not in taken)
 
 
-def refuse_beside_another(root: Path) -> None:
-    """One run per project, ours or another program's. What a watchdog keeps running is its own."""
+def refuse_beside_another(root: Path, replaced: str = "") -> None:
+    """One run per project, ours or another program's, and one watchdog, unless one of the kind `replaced` makes way."""
     if watch := watches.of(loops.registry_of(), root):
-        end = "stop" if watch.kind == "daemon" else "uninstall"
-        cause = f"a {watch.kind} (process {watch.pid}) keeps it running"
-        raise occupied(cause, f"`{NAME} {watch.kind} {end}`")
+        if watch.kind != replaced:
+            raise kept_by(watch)
+        return  # the run is its own
     standing = project.standing_of(root)
     if standing and standing.alive and lock.wait_for_the_dying(standing.folder.lock):
         raise occupied(f"the loop {standing.loop.id} is at work")
     others.refuse_live(root)
+
+
+def kept_by(watch: Watch) -> UserError:
+    end = "stop" if watch.kind == DAEMON else "uninstall"
+    return occupied(f"a {watch.kind} (process {watch.pid}) keeps it running", f"`{NAME} {watch.kind} {end}`")
 
 
 def occupied(cause: str, end: str = "Ctrl-C in its terminal") -> UserError:

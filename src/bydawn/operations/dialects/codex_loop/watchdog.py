@@ -1,6 +1,7 @@
-"""The watchdog of a project, as a daemon or as a service: who may start one, how it is, and the files that tell."""
+"""The watchdog of a project, as a daemon or as a service: how it begins, how it is, the files that tell, its end."""
 
 import os
+import shlex
 import signal
 import time
 from collections.abc import Callable
@@ -12,49 +13,39 @@ from typing import TypeVar
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.values import FINISHED, MOST_RESTARTS, STALE, Status
+from bydawn.core.values import FINISHED, MOST_RESTARTS, STALE, Restart, Status
 from bydawn.core.watching import BACK_OFF
 from bydawn.dialects import follower
 from bydawn.dialects.codex_loop import codes
 from bydawn.dialects.codex_loop.config import FOLDER, NAME
 from bydawn.dialects.codex_loop.history import moment
 from bydawn.host import units
+from bydawn.host.units import Manager, Unit
 from bydawn.host.watchdog import Kept, Phase
-from bydawn.operations import keeping, steer
+from bydawn.operations import keeping, service, steer
 from bydawn.operations.beating import Beat
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_loop import project, running
+from bydawn.operations.dialects.codex_loop.running import DAEMON, SERVICE, Options
 from bydawn.operations.keeping import unit_name
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.settings import secrets
 from bydawn.store import watches
+from bydawn.store.folder import LoopFolder
 from bydawn.store.lock import Lock, Owned
 from bydawn.store.watches import Watch
 from bydawn.system.paths import open_parent, unlink_regular
 from bydawn.system.reading import read_inside
 from bydawn.system.writing import replacing, write_all
 
-DAEMON, SERVICE = "daemon", "service"
 T = TypeVar("T")
 _MODE = 0o644  # before the umask
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+_GROWS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 _PATIENCE = 45.0  # seconds for a watchdog to end
 _LONGEST = 1 << 16  # bytes of a file that tells about one
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a project is kept running."""
-
-    retry_blocked: bool = False
-    cycle_sleep_seconds: float = 60.0
-    max_cycles: int | None = None
-
-    @property
-    def words(self) -> list[str]:
-        """As they are typed."""
-        most = [] if self.max_cycles is None else ["--max-cycles", str(self.max_cycles)]
-        retry = ["--retry-blocked"] if self.retry_blocked else []
-        return [*retry, "--cycle-sleep-seconds", f"{self.cycle_sleep_seconds:g}", *most]
+# The files of one kind, from the project on: `.codex-loop/daemon.json`, `.codex-loop/daemon-heartbeat.json`, …
+_DESCRIBED, HEARTBEAT, _TOLD, _LOG = ".json", "-heartbeat.json", "-watchdog.json", ".log"
 
 
 class Described(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,51 +68,24 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     """`daemon-watchdog.json` and `service-watchdog.json`: how it is."""
 
     watchdog_pid: int
-    phase: str  # running, restarting, completed, stopped, exhausted
+    phase: str | None = None  # running, restarting, completed, stopped, exhausted
     child_pid: int | None = None
     restart_count: int = 0
     last_restart_reason: str | None = None
     updated_at: str
 
 
-class Files(msgspec.Struct, frozen=True):
-    """The files of one kind, from the project on."""
-
-    kind: str
-
-    @property
-    def described(self) -> str:
-        return f"{FOLDER}/{self.kind}.json"
-
-    @property
-    def heartbeat(self) -> str:
-        return f"{FOLDER}/{self.kind}-heartbeat.json"
-
-    @property
-    def told(self) -> str:
-        return f"{FOLDER}/{self.kind}-watchdog.json"
-
-    @property
-    def log(self) -> str:
-        return f"{FOLDER}/{self.kind}.log"
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        return self.described, self.heartbeat, self.told, self.log
+def file_of(kind: str, which: str) -> str:
+    return f"{FOLDER}/{kind}{which}"
 
 
-# -- who may start one -------------------------------------------------------------------------------------------------
-
-
-def watch_of(root: Path) -> Watch | None:
-    """The process that keeps this project running now."""
-    return watches.of(loops.registry_of(), root)
+# -- its beginning -----------------------------------------------------------------------------------------------------
 
 
 def refuse_two(root: Path, kind: str) -> None:
     """One watchdog per project: a daemon or a service, and no run beside it."""
     refuse_inside_a_round()
-    refuse_watched(root)
+    running.refuse_beside_another(root)
     if kind == DAEMON and units.is_installed(unit_name(NAME, root)):
         raise UserError(
             "this project has a service",
@@ -129,21 +93,6 @@ def refuse_two(root: Path, kind: str) -> None:
             hint=f"remove the service first: `{NAME} service uninstall`",
             exit_code=8,
         )
-    running.refuse_beside_another(root)
-
-
-def refuse_watched(root: Path) -> None:
-    if watch := watch_of(root):
-        raise _occupied(watch)
-
-
-def refuse_two_services(root: Path) -> None:
-    """A service that is there is replaced; a daemon, or a run in a terminal, has to end first."""
-    watch = watch_of(root)
-    if watch is None:
-        running.refuse_beside_another(root)
-    elif watch.kind == DAEMON:
-        raise _occupied(watch)
 
 
 def rests(root: Path) -> str:
@@ -156,26 +105,10 @@ def rests(root: Path) -> str:
     return "" if is_older else stopped.reason
 
 
-def open_log(root: Path, kind: str) -> int:
-    """Through no link; it is made if it is gone."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open_parent(root, Files(kind).log, make=True) as (folder, name):
-        return os.open(name, flags, _MODE, dir_fd=folder)
-
-
-def log_after(root: Path, kind: str, begin: int) -> str:
-    """What the log says from there on, without secrets."""
-    with suppress(OSError), (root / Files(kind).log).open("rb") as file:
-        file.seek(begin)
-        return secrets().hide(file.read(_LONGEST).decode(errors="replace"))
-    return ""
-
-
 def refuse_foreign_files(root: Path, kind: str) -> None:
     """What another program keeps under these names is not overwritten."""
-    files = Files(kind)
-    follower.refuse_unwritable(root, files.all)
-    for path, shape in ((files.heartbeat, Beat), (files.told, Told)):
+    follower.refuse_unwritable(root, [file_of(kind, each) for each in (_DESCRIBED, HEARTBEAT, _TOLD, _LOG)])
+    for path, shape in ((file_of(kind, HEARTBEAT), Beat), (file_of(kind, _TOLD), Told)):
         data = read_inside(root, path, _LONGEST) if os.path.lexists(root / path) else None
         if data is not None and _decoded(data, shape) is None:
             cause = "it does not look like a file of this tool, so another program may use it"
@@ -184,23 +117,70 @@ def refuse_foreign_files(root: Path, kind: str) -> None:
 
 def begin(root: Path, kind: str, options: Options) -> Lock:
     """Become the watchdog of a project, in this process; raises `UserError` if there is one."""
+    registry = loops.registry_of()
     try:
-        held = watches.take(loops.registry_of(), root, kind)
+        held = watches.take(registry, root, kind)
     except Owned:
-        raise _occupied(watch_of(root) or Watch(kind="watchdog", pid=0)) from None
-    files, place = Files(kind), str(root)
+        raise running.kept_by(watches.of(registry, root) or Watch(kind="watchdog", pid=0)) from None
+    log, heartbeat, told = (str(root / file_of(kind, each)) for each in (_LOG, HEARTBEAT, _TOLD))
     described = Described(
         pid=os.getpid(),
         started_at=moment(datetime.now(UTC)),
-        project_dir=place,
-        log_path=f"{place}/{files.log}",
-        heartbeat_path=f"{place}/{files.heartbeat}",
-        watchdog_state_path=f"{place}/{files.told}",
-        command=(NAME, "run", "--project-dir", place, "--continuous", *options.words),
+        project_dir=str(root),
+        log_path=log,
+        heartbeat_path=heartbeat,
+        watchdog_state_path=told,
+        command=(NAME, "run", "--project-dir", str(root), "--continuous", *options.words),
         options=options,
     )
-    _write(root, files.described, described)
+    _write(root, file_of(kind, _DESCRIBED), described)
     return held
+
+
+def kept(root: Path, kind: str, work: Callable[[Restart | None], int]) -> Kept:
+    """The loop of a project, which may begin only with its first run; `work` is one run, in a child."""
+    known: list[LoopFolder] = []
+
+    def folder() -> LoopFolder | None:
+        if not known and (standing := project.standing_of(root)):
+            known.append(standing.folder)
+        return known[0] if known else None
+
+    standing = project.standing_of(root) if kind == SERVICE else None
+    due = keeping.due_of(standing) if standing else None  # what it was when the machine, or the watchdog, died
+    return Kept(name=project.name_of(root), folder=folder, begin=work, restart=due.restart if due else None)
+
+
+def unit(root: Path, options: Options) -> tuple[Manager, Unit]:
+    """The service of a project, and who starts it."""
+    refuse_inside_a_round()
+    manager = units.manager(shlex.join((NAME, "daemon", "start", "--project-dir", str(root))))
+    return manager, Unit(
+        name=unit_name(NAME, root),
+        what=f"{NAME} in {root}",
+        words=(service.program(NAME), "service", "run", "--project-dir", str(root), *options.words),
+        folder=str(root),
+        env=units.environment(os.environ),
+        log=str(root / file_of(SERVICE, _LOG)),
+    )
+
+
+# -- how it is ---------------------------------------------------------------------------------------------------------
+
+
+def open_log(root: Path, kind: str) -> int:
+    """Through no link; it is made if it is gone."""
+    with open_parent(root, file_of(kind, _LOG), make=True) as (folder, name):
+        return os.open(name, _GROWS, _MODE, dir_fd=folder)
+
+
+def log_after(root: Path, kind: str, begin: int) -> list[str]:
+    """What the log says from there on, without secrets and empty lines."""
+    with suppress(OSError), (root / file_of(kind, _LOG)).open("rb") as file:
+        file.seek(begin)
+        text = secrets().hide(file.read(_LONGEST).decode(errors="replace"))
+        return [row.strip() for row in text.splitlines() if row.strip()]
+    return []
 
 
 def tell(root: Path, kind: str, kept: Kept) -> None:
@@ -214,9 +194,9 @@ def tell(root: Path, kind: str, kept: Kept) -> None:
         updated_at=moment(datetime.now(UTC)),
     )
     with suppress(OSError):
-        _write(root, Files(kind).told, told)
+        _write(root, file_of(kind, _TOLD), told)
     if kept.phase in (Phase.OVER, Phase.STOPPED, Phase.EXHAUSTED):
-        with suppress(OSError), open_parent(root, Files(kind).described) as (folder, name):
+        with suppress(OSError), open_parent(root, file_of(kind, _DESCRIBED)) as (folder, name):
             unlink_regular(folder, name)
 
 
@@ -235,19 +215,6 @@ def _write(root: Path, path: str, value: msgspec.Struct) -> None:
         replacing(name, f".{name}.{os.getpid()}", _NEW, _MODE, folder=folder) as fd,
     ):
         write_all(fd, data)
-
-
-def _occupied(watch: Watch) -> UserError:
-    end = f"`{NAME} daemon stop` ends it" if watch.kind == DAEMON else f"`{NAME} service uninstall` removes it"
-    return UserError(
-        f"a {watch.kind} already keeps this project running",
-        cause=f"process {watch.pid}",
-        hint=f"`{NAME} status --summary` says how it stands; {end}",
-        exit_code=8,
-    )
-
-
-# -- how it is ---------------------------------------------------------------------------------------------------------
 
 
 class WatchStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -269,10 +236,11 @@ class WatchStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def status(root: Path, kind: str) -> WatchStatus:
-    files, watch = Files(kind), watch_of(root)
+    watch = watches.of(loops.registry_of(), root)
     is_mine = watch is not None and watch.kind == kind
-    told, beat = _read(root, files.told, Told), _read(root, files.heartbeat, Beat)
-    phase = told.phase if told else None
+    told = _read(root, file_of(kind, _TOLD), Told) or Told(watchdog_pid=0, updated_at="")
+    beat = _read(root, file_of(kind, HEARTBEAT), Beat)
+    phase = told.phase
     if not is_mine and phase in (Phase.RUNNING.value, Phase.RESTARTING.value):
         phase = "died"  # it could not write down its end
     age = (datetime.now(UTC) - beat.updated_at).total_seconds() if beat and is_mine else None
@@ -281,12 +249,12 @@ def status(root: Path, kind: str) -> WatchStatus:
         running=is_mine,
         pid=watch.pid if watch and is_mine else None,
         phase=phase,
-        restart_count=told.restart_count if told else 0,
-        last_restart_reason=told.last_restart_reason if told else None,
+        restart_count=told.restart_count,
+        last_restart_reason=told.last_restart_reason,
         heartbeat_age_seconds=None if age is None else round(age, 1),
         cycle=beat.cycle if beat else None,
         last_error=beat.last_error if beat else None,
-        log_path=str(root / files.log),
+        log_path=str(root / file_of(kind, _LOG)),
         project_dir=str(root),
         installed=units.is_installed(unit_name(NAME, root)) if kind == SERVICE else None,
         unit_path=str(units.manager("").place(unit_name(NAME, root))) if kind == SERVICE else None,
@@ -313,15 +281,16 @@ def _decoded(data: bytes, shape: type[T]) -> T | None:
 def stop(root: Path, say: Callable[[str], None]) -> bool:
     """End the daemon and the run that it keeps; was there one? A person asked, so no service goes on with it."""
     refuse_inside_a_round()
-    watch = watch_of(root)
+    registry = loops.registry_of()
+    watch = watches.of(registry, root)
     if watch is None:
         return False
     if watch.kind != DAEMON:
-        raise _occupied(watch)
+        raise running.kept_by(watch)
     with suppress(UserError):  # it does not answer: its watchdog ends it
         stop_run(root, say)
     until, asked = time.monotonic() + _PATIENCE, False
-    while (now := watch_of(root)) and now.pid in (0, watch.pid):
+    while (now := watches.of(registry, root)) and now.pid in (0, watch.pid):
         if time.monotonic() > until:
             cause = f"process {watch.pid} is still there after {_PATIENCE:.0f} s"
             raise UserError("the daemon does not end", cause=cause, hint=f"end it by hand: kill -9 {watch.pid}")

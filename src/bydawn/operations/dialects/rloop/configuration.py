@@ -10,8 +10,9 @@ from bydawn.core.errors import UserError
 from bydawn.core.keys import Key, checked
 from bydawn.core.notices import place_of
 from bydawn.core.redact import HIDDEN, looks_secret, rewritten
-from bydawn.core.text import fit, near
-from bydawn.dialects.rloop.config import DEFAULT_FILE, KEYS, NAME, PROJECT, USER, Config
+from bydawn.core.text import fit, near, visible
+from bydawn.dialects.rloop import DIALECT
+from bydawn.dialects.rloop.config import DEFAULT_FILE, KEYS, MOVES, NAME, PROJECT, USER, Config
 from bydawn.dialects.rloop.config import read as read_config
 from bydawn.operations.dialects import config as own_config
 from bydawn.operations.preconditions import refuse_inside_a_round
@@ -19,17 +20,16 @@ from bydawn.operations.settings import secrets
 from bydawn.settings import files, yaml
 from bydawn.system.writing import make_private
 
-_FOLDER, _TASKS = "RLOOP_CONFIG_DIR", "defaults.task_file"
+_OURS = "RLOOP_"
+_FOLDER, _TASKS = MOVES, "defaults.task_file"
+_OTHERS = (_FOLDER, "RLOOP_HOME", "RLOOP_BIN", "RLOOP_SOURCE", "RLOOP_YES")  # the last four are of install.sh
 
 
 def config_folder() -> Path:
     """Of this user; it need not exist."""
-    given, home = os.environ.get(_FOLDER), os.environ.get("HOME")
-    hint = f"export {_FOLDER}=/path/to/a/folder"
-    if not given and not home:
+    folder, hint = own_config.user_folder(DIALECT), f"export {_FOLDER}=/path/to/a/folder"
+    if folder is None:
         raise UserError("there is no folder for rloop's files", cause=f"HOME and {_FOLDER} are unset", hint=hint)
-    # The real path: nothing is written through a link, and here a person may have made one.
-    folder = Path(given or f"{home}/.config/rloop").resolve()
     there = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
     if not there.is_dir():
         raise UserError(f"{folder} cannot have rloop's files", cause=f"{there} is not a folder", hint=hint)
@@ -41,7 +41,17 @@ def read(folder: Path | None, flags: Mapping[str, str] = {}) -> Config:
     path = Path(flags.get(_TASKS, ""))
     if folder and path.is_absolute() and (parent := path.parent.resolve()).is_relative_to(folder.resolve()):
         flags = {**flags, _TASKS: str(parent.relative_to(folder.resolve()) / path.name)}
-    return read_config(own_config.layered(KEYS, config_folder() / USER, folder, PROJECT, flags))
+    found = read_config(own_config.layered(KEYS, config_folder() / USER, folder, PROJECT, flags))
+    return msgspec.structs.replace(found, remarks=(*found.remarks, *_strange_variables()))
+
+
+def _strange_variables() -> list[str]:
+    known = [key.variable.removeprefix(_OURS) for key in KEYS if key.variable]
+    names = [name.removeprefix(_OURS) for name in os.environ if name.startswith(_OURS) and name not in _OTHERS]
+    strange = sorted({*names} - {*known})
+    return [
+        f"{_OURS}{visible(fit(name, 60))} has no effect; {near(name, known, _OURS)}".rstrip("; ") for name in strange
+    ]
 
 
 # -- one value ---------------------------------------------------------------------------------------------------------

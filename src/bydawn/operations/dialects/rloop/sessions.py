@@ -9,12 +9,15 @@ import msgspec
 
 from bydawn.core import tasks
 from bydawn.core.errors import UserError
+from bydawn.core.loop import Sandbox
 from bydawn.core.rules import Rule
 from bydawn.core.text import near, plain
 from bydawn.core.values import Status
 from bydawn.dialects.rloop import DIALECT
 from bydawn.dialects.rloop.config import NAME, STATE
-from bydawn.dialects.rloop.files import CRASHED, FAILED, RUNNING, session, words
+from bydawn.dialects.rloop.files import COMPLETE, CRASHED, FAILED, RUNNING, session, words
+from bydawn.operations.amounts import plural
+from bydawn.operations.changed import changed
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.rloop.configuration import config_folder
 from bydawn.store.lock import is_held, wait_for_the_dying
@@ -160,10 +163,23 @@ def trouble(each: Session) -> str:
         return f"{each.name} waits{until}: {plain(waiting.reason)}"
     if each.status == CRASHED:
         return f"{each.name} crashed, or the machine was shut down: `{NAME} resume {each.name}` goes on"
+    if each.status == COMPLETE and (told := not_committed(each.standing)):
+        return f"{each.name} is complete, but {told}"
     if stopped is None or each.status != FAILED:
         return ""
     steps = DIALECT.next_steps(each.standing.loop, each.standing.state, stopped)
     return f"{each.name} failed: {plain(DIALECT.reason(stopped))}; `{steps[-1].command}`"
+
+
+def not_committed(standing: Standing) -> str:
+    """What a session in a sandbox has changed and not committed, as its prompt asks; the sandbox may not let it."""
+    loop = standing.loop
+    if loop.sandbox is Sandbox.FULL or not words(loop).get("git"):
+        return ""
+    found = changed(standing)
+    if found is None or not found.uncommitted:
+        return ""
+    return f"{plural(found.uncommitted, 'changed file')} not committed: `git -C {shlex.quote(loop.workspace)} status`"
 
 
 def occupied(name: str, cause: str, *, here: bool = True) -> UserError:

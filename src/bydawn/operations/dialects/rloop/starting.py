@@ -12,11 +12,11 @@ from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop
 from bydawn.core.values import Act, Advice, written
 from bydawn.dialects.rloop import DIALECT, arguments
-from bydawn.dialects.rloop.config import FOLDER, NAME, TEMPLATE, Config
+from bydawn.dialects.rloop.config import CLAUDE, FOLDER, NAME, TEMPLATE, Config
 from bydawn.dialects.rloop.files import COMPLETE, CRASHED, STOPPED, cap, words
 from bydawn.dialects.rloop.texts import boxes
 from bydawn.dialects.seam import Start
-from bydawn.operations import resume, settings, steer
+from bydawn.operations import agents, resume, settings, steer
 from bydawn.operations.dialects import begin, config, end
 from bydawn.operations.dialects.rloop import sessions
 from bydawn.operations.dialects.rloop.sessions import Session
@@ -56,6 +56,8 @@ def wanted(folder: Path, found: Config, name: str | None, template: Path | None,
         in_git=begin.in_git(folder),
     )
     start = replace(start, name=_loop_name(session))
+    if is_work:
+        agents.refuse_if_logged_out(found.backend, folder, found.env if found.backend == CLAUDE else {})
     return _replacing(start, earlier) if earlier and is_work else start
 
 
@@ -71,8 +73,7 @@ def _replacing(start: Start, earlier: Session) -> Start:
     where = f"{earlier.status}, iteration {earlier.count('iteration')}, in {earlier.folder}"
     said = Advice(f"this session takes the place of an earlier {earlier.name} ({where})")
     if earlier.status != COMPLETE:
-        would, can = Act("resume", earlier.name, program=NAME), Act("resume", earlier.standing.reference, d=True)
-        said += Advice("; ", would, " would have gone on with it, and still can: ", can)
+        said += Advice("; ", Act("resume", earlier.name, program=NAME), " would have gone on with it")
     return replace(start, remarks=(*start.remarks, said))
 
 
@@ -107,13 +108,20 @@ def keep_template(workspace: Path, template: Path) -> None:
 # -- resume ------------------------------------------------------------------------------------------------------------
 
 
-def to_resume(name: str | None, say: Callable[[str], None], *, stopped: bool, rounds: int | None) -> dict[str, Taken]:
+def tell(name: str, note: str) -> None:
+    """Put a note into the next prompt of a session."""
+    steer.tell(sessions.find(name, lambda _: None).standing, note)
+
+
+def to_resume(
+    name: str | None, say: Callable[[str], None], *, stopped: bool, rounds: int | None, accept: bool = False
+) -> dict[str, Taken]:
     """What becomes of one session, or of all that are unfinished."""
     refuse_inside_a_round()
     if name is not None:
         found = sessions.find(name, say)
         _refuse_to_resume(found, rounds)
-        return {name: _taken(found, rounds)}
+        return {name: _taken(found, rounds, accept=accept)}
     listed = [each for each in sessions.table(say) if each.status != COMPLETE]
     return {each.name: _one_of_many(each, rounds, stopped=stopped) for each in listed}
 
@@ -127,13 +135,13 @@ def _one_of_many(found: Session, rounds: int | None, *, stopped: bool) -> Taken:
     return Taken(standing=found.standing, skipped=told or f"it is {found.status}")
 
 
-def _taken(found: Session, rounds: int | None) -> Taken:
+def _taken(found: Session, rounds: int | None, *, accept: bool = False) -> Taken:
     standing = found.standing
     if found.is_alive:
         return Taken(standing=standing, skipped="it is running")
     limits = [NewLimit("rounds", lambda _: rounds)] if rounds else []
     try:
-        return Taken(standing=standing, plan=resume.plan(standing, settings.secrets(), limits=limits))
+        return Taken(standing=standing, plan=resume.plan(standing, settings.secrets(), limits=limits, accept=accept))
     except UserError as refused:
         ours = Act("resume", found.name, program=NAME)
         hint = written(refused.hint, lambda act: ours if act.verb == "resume" else act)

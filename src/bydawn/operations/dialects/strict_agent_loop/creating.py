@@ -62,6 +62,7 @@ def init(
 ) -> Task:
     """A new task; or, if it has not begun, the same one with what is given added or changed (S-014, S-020)."""
     refuse_inside_a_round()
+    given = {key: tuple(dict.fromkeys(value)) if key in _LISTS else value for key, value in given.items()}
     name = contract.task_id(task) if task is not None else None
     if name and (found := _known(workspace, name)):
         tasks.refuse_foreign(found)

@@ -26,7 +26,7 @@ from bydawn.system.reading import read_inside
 
 EXIT_NOT_FOUND = 1
 _BIGGEST = 4 << 20  # bytes of a state.json; ours stay far below
-_PLACE = re.compile(r"(.*)/\.codex-loop/tasks/([A-Za-z0-9-]+)/state\.json")
+_PLACE = re.compile(r"(.*)/\.codex-loop/tasks/([A-Za-z0-9-]+)/state\.json", re.DOTALL)
 _SKILL = "skill_name"
 _OPTIONS = {CommandCheck: "--stop-command", PathCheck: "--require-path", TextCheck: "--require-text"}
 
