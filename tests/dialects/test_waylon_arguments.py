@@ -94,7 +94,7 @@ def test_the_other_commands_have_the_options_of_the_document_and_those_they_impl
             *("--sandbox", "--full-auto", "--note", "--accept"),
         ],
         "cancel": ["--loop-id", "--cd", "--cleanup-artifacts"],
-        "install-helpers": ["--cd", "--force"],
+        "install-helpers": ["--cd", "--completion-promise", "--loop-id", "--force"],
     }
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from bydawn.store.registry import Registry
-from bydawn.store.web_keys import Role
+from bydawn.store.web_keys import Role, WebKeys
+from bydawn.web.auth import Gate, Names, Tokens
 from bydawn.web.calls import Call, Site
 from bydawn.web.loops import Loops
 from bydawn.web.page import Page, Visitor, fragment, whole
@@ -210,7 +211,8 @@ def loops_in(root: Path) -> Loops:
 
 def call(loops: Loops, address: str = "", visitor: Visitor = STEERS, folder: Path = Path("/"), **query: str) -> Call:
     """What a page is made for."""
-    site = Site(name="bydawn", folder=folder, loops=loops, gate=None, hub=None)  # type: ignore[arg-type]
+    gate = Gate(WebKeys(loops.registry.root, "bydawn"), Names(port=0), Tokens(), read_only=False)
+    site = Site(name="bydawn", folder=folder, loops=loops, gate=gate, hub=None)  # type: ignore[arg-type]
     return Call(site=site, visitor=visitor, path={"loop": address}, query=query, form={})
 
 

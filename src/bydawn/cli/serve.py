@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from bydawn.web.links import Links, Serving
     from bydawn.web.server import Server, Wanted
 
+_SERVE = Act("serve")
 _EXPOSED = "Others on your network can reach this page. A tunnel (ssh -L) or a private network is safer than --host."
 
 
@@ -177,7 +178,7 @@ def _open(server: "Server", link: str) -> None:
     webbrowser.open(link)
 
 
-def new_links(registry: Registry, serves: Act = Act("serve"), name: str = "") -> int:
+def new_links(registry: Registry, serves: Act = _SERVE, name: str = "") -> int:
     """Print new links to the servers that run, of one tool or of all."""
     from bydawn.operations.preconditions import refuse_inside_a_round
     from bydawn.web import links

@@ -119,7 +119,10 @@ def conditions(standing: Standing) -> list[tuple[str, bool]]:
     unmet = completion.missing(loop, state)
     listed = state.failed_checks and state.verdict_tree == state.tree
     rows = [(missing(name, standing), False) for name in unmet if name != "checks" or not listed]
-    return [*rows, *((MET[name], True) for name in completion.wanted(loop, state) if name not in unmet and name != "checks")]
+    return [
+        *rows,
+        *((MET[name], True) for name in completion.wanted(loop, state) if name not in unmet and name != "checks"),
+    ]
 
 
 def failed_hooks(standing: Standing) -> dict[str, list[int]]:

@@ -143,9 +143,7 @@ class Failures:
 class Gate:
     """Lets a request in, or says why not."""
 
-    def __init__(
-        self, keys: WebKeys, names: Names, tokens: Tokens, *, read_only: bool, serves: Act = SERVE
-    ) -> None:
+    def __init__(self, keys: WebKeys, names: Names, tokens: Tokens, *, read_only: bool, serves: Act = SERVE) -> None:
         self.keys = keys
         self.serves = serves
         self.new_link = Act(serves.verb, program=serves.program, link=True)

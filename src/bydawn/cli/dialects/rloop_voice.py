@@ -45,7 +45,9 @@ class RloopVoice(DialectVoice):
         }
         if kept["webhook"]:
             rows["Notice"] = kept["webhook"]
-        watch = [Next(f"tmux attach -t {kept['tmux']}", "watch it live; it goes on without you")] if kept["tmux"] else []
+        watch = (
+            [Next(f"tmux attach -t {kept['tmux']}", "watch it live; it goes on without you")] if kept["tmux"] else []
+        )
         steps = [
             Next(Act("status", program=NAME), "the status of all sessions"),
             Next(Act("logs", name, program=NAME, follow=True), "what the agent says"),

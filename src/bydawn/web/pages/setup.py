@@ -127,4 +127,6 @@ def _findings(site: Site) -> list[Finding]:
 def login_page(call: Call) -> Page:
     """Where a code is typed; a link carries it, and a script sends it."""
     data = {"serves": call.site.gate.serves, "new_link": call.site.gate.new_link}
-    return Page(title="Sign in", crumbs=(), sections=(Section(id="login", template="login.html", live=False, data=data),))
+    return Page(
+        title="Sign in", crumbs=(), sections=(Section(id="login", template="login.html", live=False, data=data),)
+    )

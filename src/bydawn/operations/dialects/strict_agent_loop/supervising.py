@@ -48,7 +48,7 @@ def plan(task: Task, given: Mapping[str, Any], note: str | None, trust: Trust) -
             exit_code=_WRONG_MODE,
         )
     stopping.refuse_unconfirmed(task)
-    if standing.alive:
+    if standing.alive and lock.wait_for_the_dying(standing.folder.lock):
         look = Act("report-status", program=NAME, state=state_path(standing.loop))
         hint = Advice(look, " says how it stands; Ctrl-C ends it where it runs")
         cause = f"{lock.owner(standing.folder.lock) or 'a process'} is running it"
