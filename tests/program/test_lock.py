@@ -85,6 +85,7 @@ def test_a_killed_owner_that_no_one_has_waited_for_is_no_longer_the_owner(path: 
     with python(signs, str(path)) as first:
         assert (first_line(first), owner(path)) == ("signed", f"pid {first.pid}")
         first.kill()
+        assert owner(path) == "", "at once, although `kill` returns before it has died"
         os.waitid(os.P_PID, first.pid, os.WEXITED | os.WNOWAIT)  # it stays a zombie
         second = Lock.take(path)
         assert kernel.start_time(first.pid) == signature(path)["start"]

@@ -24,6 +24,7 @@ _PR_SET_DUMPABLE = 4
 _WORKER = b"bydawn-worker"  # at most 15 bytes
 _IN_MODIFY, _IN_CLOSE_WRITE, _IN_MOVED_TO = 0x2, 0x8, 0x80
 GROWN, WRITTEN = _IN_MODIFY | _IN_MOVED_TO, _IN_CLOSE_WRITE | _IN_MOVED_TO
+_PF_EXITING = 0x4
 _IN_NONBLOCK, _IN_CLOEXEC = 0o4000, 0o2000000
 _AT_ONCE = 1 << 16  # bytes
 _STUCK_AFTER = 5.0  # seconds; a process still alive after KILL hangs in the kernel
@@ -164,8 +165,11 @@ def stat_fields(pid: int) -> list[str]:
 
 
 def is_alive(pid: int) -> bool:
-    """Neither gone nor dead and not yet waited for."""
-    return stat_fields(pid)[:1] not in ([], ["Z"], ["X"])
+    """Neither gone, nor dead and not yet waited for, nor killed: `kill` returns before a process has died of it."""
+    fields = stat_fields(pid)
+    if len(fields) < 29 or fields[0] in "ZX":
+        return False
+    return not (int(fields[6]) & _PF_EXITING or int(fields[28]) & 1 << (signal.SIGKILL - 1))
 
 
 def start_time(pid: int) -> str:
