@@ -78,6 +78,7 @@ class NightShift:
     unit = "tour"
     needs_history = True
     user_file = ("", "", "")
+    own = staticmethod(lambda _: None)
     keys = (
         Key("shift.agent", Kind.TEXT, default="codex"),
         Key("shift.checks", Kind.TEXTS, default=()),

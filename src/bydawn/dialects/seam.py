@@ -14,7 +14,7 @@ from bydawn.core.keys import Checked, Key
 from bydawn.core.loop import Loop
 from bydawn.core.records import Recording
 from bydawn.core.state import LoopState
-from bydawn.core.values import Next
+from bydawn.core.values import Act, Next
 
 # -- a loop that is asked for ------------------------------------------------------------------------------------------
 
@@ -226,6 +226,9 @@ class Dialect(Protocol):
     def hook_words(self) -> HookWords | None:
         """The variables that its hooks get besides ours; each becomes one short line without secrets."""
 
+    def own(self, act: Act) -> Act | None:
+        """Its own command for one of ours; None if it has none."""
+
     def go_on(self, loop: Loop) -> list[str]:
         """The words of its own command line that continue past a checkpoint."""
 
@@ -252,14 +255,17 @@ class Dialect(Protocol):
 
 
 class Usual:
-    """What a dialect does not have to say: it has all of its history, no live files, no notices of its own, and no more
-    documents than other loops."""
+    """What a dialect does not have to say: it has all of its history, no live files, no notices of its own, no commands
+    but those it names itself, and no more documents than other loops."""
 
     needs_history = True
     user_file = ("", "", "")
     hook_words: "HookWords | None" = None
 
     def messages(self, *_: Any) -> tuple[str, ...] | None:
+        return None
+
+    def own(self, act: Act) -> Act | None:  # noqa: ARG002 - none is its own
         return None
 
     def is_line(self, line: bytes) -> bool:  # noqa: ARG002 - no line of a growing file is its own

@@ -47,8 +47,29 @@ def speak(name: str, words: list[str], tether: Tether | None) -> int:
     if words == ["--version"]:
         click.echo(f"{name} {__version__}")
         return 0
-    code = commands(name).main(words or ["--help"], prog_name=name, standalone_mode=False, obj=tether)
+    try:
+        code = commands(name).main(words or ["--help"], prog_name=name, standalone_mode=False, obj=tether)
+    except UserError as error:
+        from bydawn.dialects import own_words
+
+        dialect = dialects.find(name)
+        own_words.retell(error, name, dialect.unit, dialect.own, _foreign_flags(commands(name)))
+        raise
     return code if isinstance(code, int) else 0
+
+
+def _foreign_flags(group: click.Group) -> set[str]:
+    """The flags of bydawn that the tool has not."""
+    from bydawn.settings.table import TABLE
+
+    return {flag for setting in TABLE for flag in setting.flags} - flags_of(group)
+
+
+def flags_of(command: click.Command) -> set[str]:
+    """Every option of a command and of those below it."""
+    inner = command.commands.values() if isinstance(command, click.Group) else ()
+    own = {flag for each in command.params if isinstance(each, click.Option) for flag in each.opts}
+    return own.union(*map(flags_of, inner))
 
 
 def commands(name: str) -> click.Group:

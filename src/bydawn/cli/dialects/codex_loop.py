@@ -19,7 +19,6 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import EXIT_CODES, End, TaskStatus
 from bydawn.dialects.codex_loop.config import CONFIG, NAME
-from bydawn.dialects.codex_loop.texts import spoken
 from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ class _Commands(Group):
         try:
             return super().invoke(ctx)
         except UserError as error:
-            error.what, error.cause, error.hint = map(spoken, (error.what, error.cause, error.hint))
             if error.exit_code not in (_OCCUPIED, EXIT_CODES[End.PAUSED]):
                 error.exit_code = _WRONG
             raise

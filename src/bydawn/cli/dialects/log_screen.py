@@ -15,6 +15,7 @@ from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.core.values import Advice
+from bydawn.dialects import own_words
 from bydawn.dialects.seam import Dialect
 from bydawn.process.guardian import Tether
 
@@ -70,7 +71,7 @@ class LogScreen:
         if standing := standing_of(planned.folder):
             self._own(f"\n  {plain(self.summary(standing, stopped))}")
             for row in self.evidence(standing):
-                self._own(f"  · {plain(row)}")
+                self._own(f"  · {plain(own_words.in_passing(row, dialect.unit))}")
             for step in render.step_lines(dialect.next_steps(standing.loop, standing.state, stopped, here)):
                 self._own(step)
         return self.exit_code(stopped)
@@ -123,7 +124,8 @@ class LogScreen:
         self._remark(Advice("! ", text))
 
     def _remark(self, text: str) -> None:
-        self._own(f"  {render.as_typed(text)}")
+        dialect = self._dialect
+        self._own(f"  {render.as_typed(own_words.in_passing(text, dialect.unit, dialect.own))}")
 
     def _own(self, text: str) -> None:
         line(text, err=True)

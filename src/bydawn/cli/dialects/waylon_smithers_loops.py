@@ -39,7 +39,7 @@ def refuse_anothers(name: str, workspace: Path) -> None:
         again = f'{NAME} "…" --loop-id {shlex.quote(f"{name}-2")}{elsewhere(workspace)}'
         raise UserError(
             f"the loop {name} is another program's",
-            cause=f"{path} is there, and no loop of bydawn's has that name",
+            cause=f"{path} is there, and no loop that is on record has that name",
             hint=f"finish or end it there; or start from scratch beside it: {again}",
         )
 

@@ -12,7 +12,8 @@ class CodexAutorunner(Usual):
     """How it speaks and what it writes, from its modules."""
 
     name = NAME
-    unit = "run"
+    unit = texts.UNIT
+    own = staticmethod(texts.own)
     keys = config.KEYS
     from_config = staticmethod(arguments.from_config)
     counted = staticmethod(written.run_id)

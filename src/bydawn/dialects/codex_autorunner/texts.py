@@ -1,7 +1,5 @@
 """What codex-autorunner says: in its prompt, in the files that `init` writes, and to people at the end."""
 
-import re
-
 from bydawn.core.facts import LoopStopped
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import Outcome
@@ -9,7 +7,10 @@ from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import FINISHED, Act, End, Next, git
+from bydawn.dialects import own_words
 from bydawn.dialects.codex_autorunner.config import NAME
+
+UNIT = "run"
 
 PROMPT = """\
 You are Codex, an autonomous coding assistant operating on a git repository.
@@ -101,17 +102,16 @@ git:
 IGNORE = "*\n!config.yml\n!prompt.txt\n"
 
 
-# Their reasons count rounds, and quote no one.
-_COUNTING = (Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.STILL_RED, Rule.CHECK_FAILURES)
-
-
 def reason(stopped: LoopStopped) -> str:
     """Why the loop stopped, in this tool's words."""
     if stopped.end in FINISHED:
         return "nothing is left open"
-    if stopped.decided.rule not in _COUNTING:
-        return stopped.reason
-    return re.sub(r"\bround(s?)\b", r"run\1", stopped.reason).replace("this run was", "it was")
+    return own_words.reason(stopped, UNIT).replace("this run was", "it was")
+
+
+def own(act: Act) -> Act | None:
+    known = {"resume": "resume", "run": "run", "status": "status", "show": "log", "logs": "log", "trust": "trust"}
+    return Act(known[act.verb], program=NAME) if act.verb in known else None
 
 
 def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:

@@ -12,7 +12,8 @@ class CodexLoop(Usual):
     """How it speaks and what it writes, from its modules."""
 
     name = NAME
-    unit = "iteration"
+    unit = texts.UNIT
+    own = staticmethod(texts.own)
     keys = config.KEYS
     from_config = staticmethod(arguments.from_config)
     word = staticmethod(codes.word)

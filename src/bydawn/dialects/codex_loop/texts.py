@@ -1,6 +1,5 @@
 """What codex-loop says: why it ended, what to do next, a line per iteration, and what hooks get to know."""
 
-import re
 from collections.abc import Mapping
 from functools import partial
 
@@ -10,32 +9,22 @@ from bydawn.core.history import blocked_task
 from bydawn.core.loop import Loop
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import tally_of
-from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
-from bydawn.core.values import FINISHED, Act, Advice, End, Next, git
+from bydawn.core.values import FINISHED, Act, End, Next, git
+from bydawn.dialects import own_words
 from bydawn.dialects.codex_loop import codes
 from bydawn.dialects.codex_loop.config import NAME
 
+UNIT = "iteration"
 DIED = "the process that ran it died; `codex-loop run` goes on from there"
 _IDLE = "no iteration changed anything, and the verification passed before the first"
 _NO_VERIFICATION = "no verification is configured, so there is only Codex's word for it"
 EVENTS = {"pre_round": "pre_iteration", "post_round": "post_iteration", "on_complete": "on_completed"}
 _SPOKEN = {f"hook {ours} ": f"hook {its_own} " for ours, its_own in EVENTS.items()}
 _SPOKEN |= {f"command of {ours}: ": f"command of {its_own}: " for ours, its_own in EVENTS.items()}
-_SPOKEN |= {"the round's time limit": "the iteration's time limit", " (see --box-write)": ""}
-_SPOKEN |= {" rounds in a row, ": " iterations in a row, ", "; in round ": "; in iteration "}
 _COMMANDS = {"resume": "run", "run": "run", "run --new": "run", "logs": "logs tail", "trust": "trust"}
 _COMMANDS |= dict.fromkeys(("status", "show", "why", "tasks list"), "status --summary")
-# Their reasons count rounds, and quote no one.
-_COUNTING = (
-    Rule.ROUNDS,
-    Rule.ROUNDS_THIS_RUN,
-    Rule.NO_PROGRESS,
-    Rule.NO_TASK_DONE,
-    Rule.STILL_RED,
-    Rule.CHECK_FAILURES,
-)
 
 
 def reason(stopped: LoopStopped) -> str:
@@ -44,31 +33,23 @@ def reason(stopped: LoopStopped) -> str:
         return f"every task is done, but unverified: {_IDLE if stopped.reason == IDLE else _NO_VERIFICATION}"
     if stopped.end in FINISHED:
         return "every task is done, and the verification passed on the whole"
-    return _iterations(stopped.reason) if stopped.decided.rule in _COUNTING else spoken(stopped.reason)
+    return spoken(own_words.reason(stopped, UNIT))
 
 
 def spoken(text: str) -> str:
     """A sentence of ours, which may quote others, in this tool's words, with its own commands."""
-    if isinstance(text, Advice):
-        return Advice(*(_own(part) if isinstance(part, Act) else spoken(part) for part in text.parts))
-    for ours, its_own in _SPOKEN.items():
-        text = text.replace(ours, its_own)
-    return text
+    return own_words.in_passing(text, UNIT, own, _SPOKEN)
 
 
-def _own(act: Act) -> Act:
-    return Act(_COMMANDS[act.verb], program=NAME) if act.verb in _COMMANDS else act
-
-
-def _iterations(text: str) -> str:
-    return re.sub(r"\bround(s?)\b", r"iteration\1", text)
+def own(act: Act) -> Act | None:
+    return Act(_COMMANDS[act.verb], program=NAME) if act.verb in _COMMANDS else None
 
 
 def trouble(ended: RoundEnded) -> str:
     """Why Codex did not come to its end, if it did not: in its own words, or in ours."""
     if ended.outcome is Outcome.OK:
         return ""
-    return ended.words or _iterations(ended.detail) or ended.outcome.value
+    return ended.words or own_words.of_rounds(ended.detail, UNIT) or ended.outcome.value
 
 
 def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:

@@ -12,7 +12,8 @@ class Rloop(Usual):
     """How it speaks and what it writes, from its modules."""
 
     name = NAME
-    unit = "iteration"
+    unit = texts.UNIT
+    own = staticmethod(texts.own)
     keys = config.KEYS
     user_file = (config.MOVES, config.USER_FOLDER, config.USER)
     from_config = staticmethod(arguments.from_config)

@@ -8,7 +8,10 @@ from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import FINISHED, Act, End, Next, git
+from bydawn.dialects import own_words
 from bydawn.dialects.rloop.config import LOG, NAME
+
+UNIT = "iteration"
 
 # The document's own template says "mark it `- [ ]`": its loop had counted and changed its own text.
 PROMPT = """\
@@ -50,17 +53,16 @@ def boxes(count: int) -> str:
     return f"{count} task{' is' if count == 1 else 's are'}"
 
 
-# Their reasons count rounds, and quote no one.
-_COUNTING = (Rule.ROUNDS, Rule.NO_PROGRESS, Rule.NO_TASK_DONE, Rule.STILL_RED, Rule.CHECK_FAILURES)
-
-
 def reason(stopped: LoopStopped) -> str:
     """Why the loop stopped, in this tool's words."""
     if stopped.end in FINISHED:
         return "no box is open"
-    if stopped.decided.rule not in _COUNTING:
-        return stopped.reason
-    return re.sub(r"\bround(s?)\b", r"iteration\1", stopped.reason)
+    return own_words.reason(stopped, UNIT)
+
+
+def own(act: Act) -> Act | None:
+    known = {"resume": "resume", "status": "status", "show": "status", "why": "status", "trust": "trust"}
+    return Act(known[act.verb], program=NAME) if act.verb in known else None
 
 
 def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str = "") -> list[Next]:

@@ -31,6 +31,10 @@ class StrictAgentLoop(Usual):
     word = staticmethod(document.status_of)
     reason = staticmethod(document.reason)
 
+    def own(self, act: Act) -> Act | None:
+        known = {"status": "list-tasks", "show": "show-task", "why": "report-status", "resume": "supervise"}
+        return Act(known[act.verb], program=NAME) if act.verb in known else None
+
     def exit_code(self, stopped: LoopStopped) -> int:
         if stopped.end in FINISHED:
             return 0

@@ -14,7 +14,8 @@ class WaylonSmithers(Usual):
     """How it speaks and what it writes, from its modules."""
 
     name = NAME
-    unit = "iteration"
+    unit = texts.UNIT
+    own = staticmethod(texts.own)
     counted = staticmethod(history.counted)
     word = staticmethod(written.status_of)
     reason = staticmethod(texts.reason)

@@ -1,6 +1,5 @@
 """What waylon-smithers says: to Codex in its prompts, to people at the end, and in the helpers it installs."""
 
-import re
 from functools import partial
 
 import msgspec
@@ -12,6 +11,9 @@ from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import FINISHED, Act, End, Next, git, quoted
+from bydawn.dialects import own_words
+
+UNIT = "iteration"
 
 _HEADER = """\
 You are in a Smithers loop: the same task comes again, in this one session, until it is done.
@@ -106,15 +108,16 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
     return table.get(stopped.end, [Next(resume(), "go on, in the same session")])
 
 
-# Their reasons count rounds, before they quote anyone.
-_COUNTING = (*(Rule.ROUNDS, Rule.ROUNDS_THIS_RUN, Rule.NO_PROGRESS, Rule.CHECK_FAILURES), Rule.COMMANDS_FAILED)
-
-
 def reason(stopped: LoopStopped) -> str:
     """Why the loop stopped, in this tool's words."""
-    if stopped.decided.rule not in _COUNTING:
-        return stopped.reason
-    return re.sub(r"\bround(s?)\b", r"iteration\1", stopped.reason, count=1)
+    return own_words.reason(stopped, UNIT)
+
+
+def own(act: Act) -> Act | None:
+    known = {"resume": "resume", "status": "status", "show": "status", "why": "status", "stop": "cancel"}
+    if act.verb not in known or not act.loop:
+        return None
+    return Act(known[act.verb], program="waylon-smithers", loop_id=act.loop.partition("@")[0])
 
 
 _SKILL = """\

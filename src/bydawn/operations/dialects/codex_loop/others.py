@@ -51,7 +51,7 @@ def refuse_begun(root: Path, folder: str) -> None:
     again = f"mkdir {_BEFORE} && {shlex.join(['mv', *moved, _BEFORE])} && {shlex.join([NAME, 'run', *words])}"
     raise UserError(
         "another program has begun this project",
-        cause=f"no loop of bydawn's that is on record wrote {theirs[0]}",
+        cause=f"no loop that is on record wrote {theirs[0]}",
         hint=f"merge what it did; then start from scratch, and keep its files: `{again}`",
     )
 
