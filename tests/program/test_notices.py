@@ -245,6 +245,7 @@ def test_a_webhook_of_rloop_gets_one_failed_and_one_complete_message_and_no_one_
 ) -> None:
     """R-052; one address is typed, the other is in a variable."""
     strict_claude.install(home.root / "bin", [{"tick": "PRD.md", "write": {"done.txt": "{turn}"}, "reply": "Done."}])
+    strict_claude.log_in(home.root / "home")
     home.env |= {"PATH": f"{home.root / 'bin'}:{home.env['PATH']}"}
     typed, known = (f"http://{receiver.place}/fine/{word}/{TOKEN}" for word in ("typed", "known"))
 

@@ -27,6 +27,7 @@ class Fresh:
         for name in PARTS:
             copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
             copy(ROOT / name, self.checkout / name)
+        strict_claude.log_in(self.home)
         strict_claude.install(path, [{"append": {"work.txt": "more\n"}, "tick": "PRD.md", "reply": "Did it."}])
         for name in (*USES, "bash", "git"):
             (path / name).symlink_to(shutil.which(name) or name)
