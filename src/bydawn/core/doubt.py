@@ -70,6 +70,8 @@ _BARE_NO = (  # no agent says this right above a promise it means, even as a sen
     r"(?:(?:^|[:;,] )\W*not|\b(?:is|are)(?: not|n't)) (?:yet|(?:yet )?(?:done|ready|finished|complete\w*))\W*$"
     r"|(?:^|[:;,] )\W*(?:incomplete|unfinished|(?:work )?in progress|wip|todo|blocked|failed)\W*$"
     r"|^\W*not (?:all|every\w*)\b|\b(?:tests?|checks?|build|suite|ci)(?: still)? (?:do(?:es)? not|do(?:es)?n't) \w+"
+    r"|\b(?:tests?|checks?|build|suite|ci)(?: still| are| is){0,2} (?:fails?|failing|red|broken)\W*$"
+    r"|\b(?:pass\w*|green|works?|done),? except\b"
 )
 _SETTLED = (  # "0 failed", "nothing is left that is not done", "as you asked": no doubt at all
     r"\b(?:no|0|zero|nothing|none|without)(?: [\w']+){0,3}? (?:fail\w*|errors?|issues?|problems?|warnings?|remain\w*"
