@@ -106,6 +106,7 @@ def first(night: Night) -> Verdict:
 # -- repositories whose checks are red -------------------------------------------------------------------------------
 
 WRONG, RIGHT = "def add(a, b):\n    return a - b\n", "def add(a, b):\n    return a + b\n"
+ASSERTS = "import app\n\nassert app.add(2, 3) == 5\n"
 ADDS = "        self.assertEqual(app.add(2, 3), 5)\n"
 HEAD = "import unittest\n\nimport app\n\n\n"
 TESTS = f"""{HEAD}class AppTest(unittest.TestCase):
@@ -247,6 +248,17 @@ LIARS = [
          files={**REPO, "tools/run.sh": "cd .. && python -m unittest\n"}),
     Liar(name="a module of Python's", lie={"signal.py": f"import sys\n\nsys.stderr.write({SUMMARY!r})\n"
          "__import__('os')._exit(0)\n"}),
+    Liar(name="a module that the check runs", check="python -m selfcheck", lie={"selfcheck.py": ""},
+         files={"app.py": WRONG, "selfcheck.py": ASSERTS}),
+    Liar(name="a script beside the package", check="npm test", lie={"ci.js": ""},
+         files={**NODE_REPO, "ci.js": "require('node:assert').equal(require('./app.js').add(2, 3), 5)\n",
+                "package.json": '{"name": "app", "scripts": {"test": "node ci.js"}}\n'}),
+    Liar(name="a script of the project's own that the Makefile runs", check="make test", lie={"scripts/lint.py": ""},
+         files={"app.py": WRONG, "scripts/lint.py": f"import sys\n\nsys.path[0] = '.'\n{ASSERTS}",
+                "Makefile": "test:\n\tpython scripts/lint.py\n"}),
+    Liar(name="a folder with a capital", check=f"{UNITTEST} Tests/cases.py",
+         lie={"Tests/cases.py": TESTS.replace(ADDS, "        pass\n")},
+         files={"app.py": WRONG, "Tests/__init__.py": "", "Tests/cases.py": TESTS}),
     # In no tree.
     Liar(name="a shim in .venv/bin", check=".venv/bin/pytest", files=FLAT, lie={}, rule=TOOLS,
          installs={".venv/bin/pytest": "#!/bin/sh\necho '2 passed in 0.01s'\n"}),
@@ -290,10 +302,15 @@ def test_a_liar_is_not_complete_or_its_end_says_what_was_done(liar: Liar, name: 
         **liar.settings,
     )
     stopped, said = ended(night)
-    if liar.rule in (TOOLS, UNCOUNTED):  # wrappers and installers do so honestly, so it is only told
-        assert f"{liar.rule}{liar.paths[0] if liar.rule == TOOLS else liar.check}" in said
+    if liar.rule == TOOLS:  # installers do so honestly, so it is only told
+        assert f"{TOOLS}{liar.paths[0]}" in said
         return
     assert stopped.end is not End.COMPLETE, said
+    if liar.rule == UNCOUNTED:  # and so do wrappers that print failures only, but nothing shows that a test ran
+        assert stopped.end is End.UNVERIFIED
+        assert f"{UNCOUNTED}{liar.check}" in said
+        assert "noticed" not in said
+        return
     told = first(night)
     assert not told.passed
     if liar.rule != ONLY:
@@ -543,13 +560,17 @@ def test_where_a_tree_was_cleaned_away_the_end_says_that_nothing_could_be_looked
 
 
 @pytest.mark.parametrize("listed", [False, True])
-def test_where_everything_is_a_test_honest_work_is_complete(listed: bool) -> None:
+def test_where_everything_is_a_test_nothing_can_be_said_about_honest_work_and_no_round_is_spent_on_it(
+    listed: bool,
+) -> None:
     everything: Files = {f"testing/{path}": text for path, text in REPO.items()}
     check = f"cd testing && {UNITTEST}"
     files: Files = {**everything, **({TODO: todo("add")} if listed else {})}
     writes: Files = {"testing/app.py": RIGHT, **({TODO: todo("x add")} if listed else {})}
     night = a_night(check, files, repeat(Play(says=DONE, writes=writes)), **({"tasks": TODO} if listed else {}))
-    assert (ended(night)[0].end, night.agent.turns) == (End.COMPLETE, 1)
+    stopped, said = ended(night)
+    assert (stopped.end, night.agent.turns) == (End.UNVERIFIED, 1)
+    assert "every file here is a test" in said
 
 
 LINK, OTHER, TEXT = "120000 aaaa", "120000 bbbb", "100644 cccc"

@@ -15,6 +15,7 @@ ACCEPTED = "changed, and accepted by a person"
 DOUBTED = "ticked without any other change"
 CHANGED = "changed test"
 IDLE = "nothing was changed, and the checks passed before"
+SILENT = "it no longer says how many tests ran"
 
 
 def wanted(loop: Loop, state: LoopState) -> tuple[str, ...]:
@@ -106,8 +107,11 @@ def doubt(loop: Loop, state: LoopState) -> str:
         return idle if loop.final_checks else ""
     if all(verdict.tests_nothing for verdict in state.verdicts):
         return "no check ran any test"
-    untried = "tests were changed, and the checks could not be run with them as they were"
-    return untried if state.proofs.untried else idle
+    if state.proofs.untried:
+        return "tests were changed, and the checks could not be run with them as they were"
+    # A program that ends its own tests looks like this, and so does a script that prints failures only.
+    silent = state.proofs.silent(tuple(each for each in state.verdicts if not each.uncounted))
+    return f"{silent[0]} passes, and {SILENT}" if silent else idle
 
 
 def finished(loop: Loop, state: LoopState) -> End:

@@ -10,13 +10,11 @@ from bydawn.core.facts import BOX, ITSELF, LoopStopped
 from bydawn.core.loop import ChangedTests, CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sandbox
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import is_enough, tally_of, ticked_and_red
-from bydawn.core.proof import Answer
+from bydawn.core.proof import Answer, fewer_tests
 from bydawn.core.records import BLOCKED, BY_HAND, COMPLETED, FAILED
 from bydawn.core.rules import Rule
 from bydawn.core.state import LastRound, LoopState, Tally
-from bydawn.core.test_files import Sides
 from bydawn.core.values import Decided, End, Now, ReachedMark, TaskStatus, Verdict
-from bydawn.core.verdicts import fewer_tests
 
 _NAMED = 20  # protected files named when a loop ends
 _PAUSES = {"SIGINT": "paused: you pressed Ctrl-C", "the death of its guardian": "paused: its parent process was killed"}
@@ -272,6 +270,8 @@ def _changed_tests(loop: Loop, state: LoopState) -> Stop | None:
     many = "a changed test" if len(held) == 1 else f"{len(held)} changed tests"
     reason = f"the checks pass only because of {many}: {', '.join(each.path for each in held[:3])}"
     rows = [f"{completion.CHANGED}: {each.words}" for each in held[:_NAMED]]
+    from bydawn.core.test_files import Sides  # few loops end like this, and `stop` loads what decides
+
     sides = Sides(loop)
     rows += [
         f"{each.path} counts as a test because a check names it; if it is the work, begin with --tests '!{each.path}'"
@@ -324,13 +324,9 @@ def _proof(state: LoopState) -> list[str]:
     for verdict in state.verdicts:
         if verdict.tests_nothing:
             rows.append(f"no test ran: {verdict.check}")
-        if verdict.counts is None and verdict.check in known.tested:
-            why = (
-                "its output is too long to count its tests"
-                if verdict.uncounted
-                else "it no longer says how many tests ran"
-            )
-            rows.append(f"{why}: {verdict.check}")
+        if known.silent((verdict,)):
+            long = "its output is too long to count its tests"
+            rows.append(f"{long if verdict.uncounted else completion.SILENT}: {verdict.check}")
         if verdict.passed and verdict.counts and verdict.counts.failed:
             rows.append(f"it passes although tests failed ({verdict.counts.failed}): {verdict.check}")
     if tools := known.tools_changed:

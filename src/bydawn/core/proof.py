@@ -174,6 +174,26 @@ class Proofs(msgspec.Struct, frozen=True, kw_only=True):
         """Did checks fail before, and is it unknown what they say with the tests as they were?"""
         return bool(self.red) and self.held is None and self.detail.startswith(UNTRIED)
 
+    def silent(self, verdicts: tuple[Verdict, ...]) -> tuple[str, ...]:
+        """The checks that said once how many tests ran, and do not any more."""
+        return tuple(each.check for each in verdicts if each.counts is None and each.check in self.tested)
+
+
+def fewer_tests(now: Counts | None, before: Counts | None) -> str:
+    """
+    >>> fewer_tests(Counts(ran=14, skipped=2), Counts(ran=20))
+    '14 tests ran, 20 before; 2 skipped, 0 before'
+    """
+    if now is None or before is None:
+        return ""
+    ran = f"{many_tests(now.ran)} ran, {before.ran:,} before" if now.ran < before.ran else ""
+    skipped = f"{now.skipped:,} skipped, {before.skipped:,} before" if now.skipped > before.skipped else ""
+    return "; ".join(filter(None, (ran, skipped)))
+
+
+def many_tests(count: int) -> str:
+    return f"{count:,} {'test' if count == 1 else 'tests'}"
+
 
 def summary(proofs: Proofs) -> str:
     """`the checks noticed 9; 3 tests were changed to fit`; empty if nothing was found out."""

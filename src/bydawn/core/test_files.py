@@ -22,9 +22,9 @@ class Side(StrEnum):
 
 
 _CODE = r"py|js|jsx|ts|tsx|mjs|cjs|mts|cts"
-_FOLDERS = r"tests?|__tests__|specs?|testing|e2e|[\w-]*[-_]tests?"
+_FOLDERS = r"[Tt]ests?|__(?:tests|mocks)__|[Ss]pecs?|[Tt]esting|e2e|[\w.-]*(?:[-_.][Tt]|[a-z]T)ests?"
 _NAMED = (
-    rf"(?:^|/)(?:test_[^/]*\.(?:py|rb|php)|tests?\.(?:{_CODE})|[^/]*_tests?\.\w+|[^/]*[._-](?:test|spec)\.(?:{_CODE})|"
+    rf"(?:^|/)(?:test_[^/]*\.(?:py|rb|php)|tests?\.(?:{_CODE}|rs)|[^/]*_tests?\.\w+|[^/]*[._-](?:test|spec|cy)\.(?:{_CODE})|"
     r"[^/]*_spec\.\w+|[^/]*(?:Tests?|IT|Spec)\.(?:java|kt|kts|scala|groovy|cs|php|swift)|[^/]*\.(?:bats|t|feature))$"
 )
 _TESTS = rf"(?:^|/)(?:{_FOLDERS})/|{_NAMED}"
@@ -32,17 +32,21 @@ _DATA = r"\.snap$|\.golden$|(?:^|/)(?:__snapshots__|testdata|cassettes)/"
 # As a whole; of others only some keys matter (core/steering.py).
 _STEERING = (
     r"(?:^|/)(?:conftest\.py|\.?pytest\.(?:ini|toml)|noxfile\.py|(?:sitecustomize|usercustomize)\.py|[^/]*\.pth|\.npmrc|\.rspec|"
-    r"jest\.[^/]*|vite(?:st)?\.(?:config|workspace)\.[^/]*|\.mocharc[^/]*|(?:playwright|cypress)\.config\.[^/]*|"
+    r"jest\.[^/]*|vite\.config\.[^/]*|vitest\.[^/]*|karma\.conf\.[^/]*|\.mocharc[^/]*|(?:playwright|cypress)\.config\.[^/]*|"
     r"phpunit\.xml[^/]*|\.coveragerc|[^/]*\.(?:egg|dist)-info/entry_points\.txt)$"
 )
 KEYED = {"package.json", "pyproject.toml", "setup.cfg", "tox.ini"}
 _RUNNERS = {
     "make": r"(?:^|/)(?:(?:GNU)?[Mm]akefile|[^/]*\.mk)$",
     "just": r"(?:^|/)\.?[Jj]ustfile$",
+    "rake": r"(?:^|/)Rakefile$",
     "cargo": r"(?:^|/)\.cargo/config(?:\.toml)?$",
 }
 # What a script, a Makefile or a package names as well: likely a part of the check, and hardly the work.
-_HELPER = r"\.(?:sh|bash|mk)$|(?:^|[/_.-])(?:tests?|checks?|verify|specs?)(?:[_.-][^/]*)?$"
+_HELPER = (
+    r"\.(?:sh|bash|mk)$|(?:^|/)(?:scripts?|tools?|ci)/[^/]+$|"
+    r"(?:^|[/_.-])(?:(?:self)?(?:tests?|checks?)|verify|specs?|lint|ci)(?:[_.-][^/]*)?$"
+)
 _DOCUMENTS = (
     r"(?i)\.(?:md|mdx|rst|adoc|txt|png|jpe?g|gif|svg|pdf)$|(?:^|/)(?:LICEN[CS]E|NOTICE|AUTHORS|CHANGELOG|README)[^/]*$"
 )
@@ -73,15 +77,20 @@ class Sides:
         self._globs = (*(glob for glob in loop.tests if not glob.startswith("!")), *loop.protect)
         work = [glob[1:] for glob in loop.tests if glob.startswith("!")]
         self._ours = {normpath(path) for path in (loop.tasks, loop.progress, loop.opinions) if path}
-        named = {normpath(f"{folder}/{word}" if folder else word) for word in words for folder in folders}
-        self.named = {path for path in named if not (work and is_protected(path, work))}
+
+        def below(names: set[str]) -> set[str]:
+            return {normpath(f"{folder}/{name}" if folder else name) for name in names for folder in folders}
+
+        self.named = {path for path in below(words) if not (work and is_protected(path, work))}
+        # What `python -m` runs; a new file of such a name takes the place of a runner.
+        modules = below({path for command in self.commands for path in _modules(command)})
+        self._modules = {path for path in modules if not (work and is_protected(path, work))}
         programs = {word for command in self.commands for word in re.findall(_PROGRAM, command)}
         # A file that is called like the program, the module, or what these import, takes its place.
         python = any(re.match(r"python|py\.?test|tox|nox|coverage", name) for name in programs)
         self._programs = {*programs}
         programs |= {*_IMPORTED.split()} if python else set()
-        names = {f"{name}{end}" for name in programs for end in (".py", ".js", "/__init__.py")}
-        self._impostors = {normpath(f"{folder}/{name}" if folder else name) for name in names for folder in folders}
+        self._impostors = below({f"{name}{end}" for name in programs for end in (".py", ".js", "/__init__.py")})
         self._runners = [pattern for program, pattern in _RUNNERS.items() if program in programs]
 
     def follow(self, files: Mapping[str, str], read: Callable[[str], bytes]) -> None:
@@ -120,7 +129,11 @@ class Sides:
             return Side.STEERING
         if re.search(_DATA, path):
             return Side.DATA
-        if path in self.named or re.search(_TESTS, path) or (self._globs and is_protected(path, self._globs)):
+        if (
+            path in self.named | self._modules
+            or re.search(_TESTS, path)
+            or (self._globs and is_protected(path, self._globs))
+        ):
             return Side.TEST
         if re.search(_ELSEWHERE, path):
             return Side.ELSEWHERE
@@ -128,7 +141,9 @@ class Sides:
 
     def may_be_work(self, path: str) -> bool:
         """Is it a test only because a check names it? Then it may be the program: `python3 app.py`."""
-        return path in self.named and not re.search(f"{_TESTS}|{_HELPER}", path) and not self.steers(path)
+        return (
+            path in self.named | self._modules and not re.search(f"{_TESTS}|{_HELPER}", path) and not self.steers(path)
+        )
 
     def steers(self, path: str) -> bool:
         return self._is_runner(path) or basename(path) in KEYED or re.search(_STEERING, path) is not None
@@ -156,6 +171,12 @@ class Sides:
 
 def _words(text: str) -> Iterator[str]:
     return filter(None, (word.strip("'\",:$@") for word in re.split(r"[\s;&|()=]+", text)))
+
+
+def _modules(command: str) -> Iterator[str]:
+    """The files of what `python -m` runs."""
+    for module in re.findall(r"\s-m\s+([\w.]+)", command):
+        yield from (f"{module.replace('.', '/')}{end}" for end in (".py", "/__main__.py"))
 
 
 _LIKE_A_TEST = (

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bydawn.core.digests import sha256
 from bydawn.core.loop import Check, CommandCheck
-from bydawn.core.proof import Proofs
+from bydawn.core.proof import Proofs, fewer_tests, many_tests
 from bydawn.core.state import LoopState
 from bydawn.core.text import last_part, plain, shorten
 from bydawn.core.values import Counts, Verdict
@@ -127,7 +127,7 @@ def counted(verdict: Verdict, known: Proofs, *, holds: bool, compares: bool = Tr
         return replace(verdict, passed=False, detail="no test ran", fingerprint=of_failure("no test ran"))
     first = known.first.get(verdict.check)
     if holds and ran and ran.failed and first and first.failed and verdict.check in known.red:  # which it did not hide
-        detail = f"{_tests(ran.failed)} failed, although it ends with {verdict.detail}"
+        detail = f"{many_tests(ran.failed)} failed, although it ends with {verdict.detail}"
         return replace(verdict, passed=False, detail=detail, fingerprint=of_failure(detail))
     fewer = fewer_tests(ran, known.counts.get(verdict.check)) if compares else ""
     return replace(verdict, fewer=fewer)
@@ -144,24 +144,8 @@ def with_all_tests(verdict: Verdict, known: Proofs) -> Verdict:
     before, ran = known.first.get(verdict.check), verdict.counts
     if not (verdict.passed and before and ran and ran.ran < before.ran):
         return verdict
-    detail = f"{_tests(ran.ran)} ran, {before.ran:,} before"
+    detail = f"{many_tests(ran.ran)} ran, {before.ran:,} before"
     return replace(verdict, passed=False, detail=detail, fingerprint=of_failure(detail))
-
-
-def fewer_tests(now: Counts | None, before: Counts | None) -> str:
-    """
-    >>> fewer_tests(Counts(ran=14, skipped=2), Counts(ran=20))
-    '14 tests ran, 20 before; 2 skipped, 0 before'
-    """
-    if now is None or before is None:
-        return ""
-    ran = f"{_tests(now.ran)} ran, {before.ran:,} before" if now.ran < before.ran else ""
-    skipped = f"{now.skipped:,} skipped, {before.skipped:,} before" if now.skipped > before.skipped else ""
-    return "; ".join(filter(None, (ran, skipped)))
-
-
-def _tests(count: int) -> str:
-    return f"{count:,} {'test' if count == 1 else 'tests'}"
 
 
 def outside(verdicts: Sequence[Verdict]) -> dict[str, str]:

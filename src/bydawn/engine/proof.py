@@ -139,7 +139,7 @@ class Proof:
         if not any(
             self._sides.of(path) is Side.WORK for each in (known.tree, tree) for path in self._workspace.forms(each)
         ):
-            return Held(changed=changed, detail="were not tried: every file here was a test")
+            return Held(changed=changed, detail=f"{UNTRIED}: every file here is a test")
         failed = self._failed_with(tree, found.forms)
         if failed is None:
             return Held(changed=changed, detail=self._said)
@@ -290,7 +290,8 @@ class Proof:
     def _noticed(self, tree: str, groups: Sequence[Group]) -> tuple[tuple[Noticed, ...], list[Group]]:
         """The answer for each group, and the groups that have to wait."""
         found, later = list[Noticed](), list[Group]()
-        asked = {each.tasks for each in self._effects.state.proofs.noticed if each.asked}
+        known = self._effects.state.proofs
+        asked, silent = {each.tasks for each in known.noticed if each.asked}, known.silent(self._verdicts)
         for each in groups if self._loop.witness is not WitnessMode.OFF else ():
             # Better tests came in a later round than the one that closed the task.
             group = replace(each, after=tree) if each.tasks in asked else each
@@ -303,6 +304,8 @@ class Proof:
                     continue
                 judged = self._tried(tree, replace(group, green=green), judged, asks=group.tasks not in asked)
                 later += [group] if judged.asked else []
+            if silent and judged and judged.answer is Answer.NOTICED:
+                judged = replace(judged, answer=Answer.UNKNOWN, detail=f"{silent[0]} does not say that it ran a test")
             found += [judged] if judged else []
         return tuple(found), later
 

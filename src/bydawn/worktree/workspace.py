@@ -36,6 +36,9 @@ COUNT_SECONDS = 5.0  # better no figure than a long wait
 
 _PYTHON = ("bin/*", "lib/python*/site-packages/*.pth", "lib/python*/site-packages/*customize.py")
 _TOOLS = {".venv": _PYTHON, "venv": _PYTHON, "node_modules": (".bin/*",), "vendor": ("bin/*",)}
+_TOOLS |= dict.fromkeys(
+    ("test", "tests", "spec", "__tests__"), ("**/*.*",)
+)  # tests that git ignores are in no tree either
 _MOST_TOOLS = 1_000
 
 # The private `info/attributes` has the last word: bytes stay as they are and no filter runs. The encoding is
