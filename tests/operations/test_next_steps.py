@@ -57,6 +57,15 @@ def test_the_most_useful_step_comes_first(name: str, first: str, tmp_path: Path)
     assert steps(tmp_path, name)[0] == first
 
 
+def test_at_a_limit_changed_tests_that_were_refused_can_be_taken(tmp_path: Path) -> None:
+    write_loop(tmp_path, "limit")
+    standing = standing_of(LoopFolder(home_of(tmp_path, "limit") / "limit"))
+    assert standing
+    proofs = replace(standing.state.proofs, refused=("tests/test_app.py",))
+    refused = replace(standing, state=replace(standing.state, proofs=proofs))
+    assert "bydawn resume limit --rounds +20 --accept" in [step.command for step in next_steps(refused)]
+
+
 @pytest.mark.parametrize("name", STORIES)
 def test_no_history_is_read_for_them(name: str, tmp_path: Path) -> None:
     """`status --json` offers them for a thousand loops, and has read only their last states."""

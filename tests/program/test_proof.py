@@ -2,12 +2,15 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from bydawn.core.loop import CommandCheck
 from bydawn.operations.check_programs import refuse_missing_programs
@@ -162,6 +165,7 @@ def test_a_check_that_cannot_be_started_does_not_burn_the_night(home: Home) -> N
     steps = [[{"write": {"path": f"{number}.txt", "text": "x"}}, OK] for number in range(30)]
     said = home.run(home.rounds(*steps), "-k", "./pytset -q")
     ended(home, said, 3, "same-failure")
+    assert "a program that it needs is missing; if its name is wrong, stop now (Ctrl-C)" in said.out
     assert (len(home.rounds_ended()), "a check found no program to run 5 times" in said.out) == (5, True)
 
 
@@ -610,9 +614,12 @@ def in_git(home: Home) -> dict[str, bytes]:
     return {str(path.relative_to(home.repo)): path.read_bytes() for path in files}
 
 
-@pytest.mark.parametrize("moment", ["control", "held", "without"])
+KILLS = 5 if settings().max_examples < 100 else 50
+
+
+@pytest.mark.parametrize("moment", ["control", "held", "without", "any"])
 def test_a_kill_while_another_tree_is_tried_counts_nothing_twice_and_leaves_nothing(home: Home, moment: str) -> None:
-    """The work tree and the person's git are as they were, and no checkout stays."""
+    """The work tree and the person's git are as they were; no checkout and no mount stays."""
     (home.repo / "tests").mkdir()
     (home.repo / "tests/check.sh").write_text(f"{STRICT}\n")
     for name, words in {"app.py": "right", "lib.py": "fine"}.items():
@@ -620,9 +627,16 @@ def test_a_kill_while_another_tree_is_tried_counts_nothing_twice_and_leaves_noth
     work = [{"write": {"path": "lib.py", "text": "better"}}, {"write": {"path": "tests/check.sh", "text": LAXER}}]
     before, theirs = tree_of(home.repo), in_git(home)
     running = home.start_run(home.rounds([*work, DONE]), "-k", "sh tests/check.sh")
-    wait_for(lambda: home.has_loop() and (home.folder() / f"rounds/0001/{moment}-1.txt").exists())
+    begun = moment if moment != "any" else "control"
+    wait_for(lambda: home.has_loop() and (home.folder() / f"rounds/0001/{begun}-1.txt").exists())
     kill_both(running.pid)
     running.wait(20)
+    for _ in range(KILLS if moment == "any" else 0):
+        running = home.start("resume", "--plain")
+        worker_of(running)
+        time.sleep(random.uniform(0, 1.5))  # noqa: S311 - these runs take two seconds
+        kill_both(running.pid)
+        running.wait(20)
     resumed = home.bydawn("resume", "--plain")
     assert (resumed.code, len(home.rounds_ended()), len(home.facts("round.started"))) == (0, 1, 1), resumed
     [proved] = [fact["data"]["proved"] for fact in home.facts("checks.ended") if fact["data"]["round"]]
@@ -630,6 +644,7 @@ def test_a_kill_while_another_tree_is_tried_counts_nothing_twice_and_leaves_noth
     assert tree_of(home.repo) == {**before, "lib.py": b"better", "tests/check.sh": LAXER.encode()}
     assert in_git(home) == theirs
     assert [*home.folder().glob("checkouts/*"), *home.folder().glob("tmp/*")] == []
+    assert str(home.root) not in Path("/proc/self/mounts").read_text()
 
 
 def test_a_person_takes_changed_tests_as_they_are(tested: Home) -> None:

@@ -52,7 +52,7 @@ def _by_status(standing: Standing) -> list[Next | None]:
         case Status.FAILED:
             return [_log_in(standing), last_words, red, Next(resume, "once the agent works again")]
         case Status.LIMIT:
-            return [_beyond_limits(standing), red, last_words]
+            return [_beyond_limits(standing), _take_tests(standing), red, last_words]
         case Status.PAUSED:
             stopped = standing.state.stopped
             return [Next(resume, "begin" if stopped and stopped.is_preparation else "continue"), red]
@@ -158,6 +158,14 @@ def _when_blocked(standing: Standing) -> list[Next | None]:
         return [*skipped, go_on]
     tell = Next(Act("tell", name, PLACEHOLDER), "tell the agent what to do differently")
     return [tell, _skip_aside(standing) or _skip_stuck(standing), go_on, _red_checks(standing), last_words]
+
+
+def _take_tests(standing: Standing) -> Next | None:
+    """Changed tests for which the checks count as failed; a limit came before it was settled."""
+    if not standing.state.proofs.refused:
+        return None
+    take = Act("resume", standing.reference, accept=True, flags=_higher_limits(standing))
+    return Next(take, "or take the changed tests as they are")
 
 
 def _start_another(standing: Standing, what: str) -> Next | None:

@@ -190,7 +190,8 @@ def opening(loop: Loop, state: LoopState, tasks: TaskReading | None, unit: str =
     else:
         yield Field("Check", checks)
     if loop.checks and not loop.dialect and (found := steering_files(loop)):
-        yield Field("Steers", f"{', '.join(found)} decide what the checks run; no round is kept from changing them")
+        decides, it = ("decides", "it") if len(found) == 1 else ("decide", "them")
+        yield Field("Steers", f"{', '.join(found)} {decides} what the checks run; no round is kept from changing {it}")
     if loop.sandbox:
         words = {"read-only": "read-only", "full": "FULL: no sandbox"}
         yield Field("Access", words.get(loop.sandbox, "can edit this folder"))
