@@ -107,7 +107,7 @@ def test_of_two_that_are_started_at_once_one_works_and_the_other_says_so(home: H
     assert "last.txt" in six.files
 
 
-@pytest.mark.parametrize("command", ["bydawn", "strict-agent-loop"])
+@each_of_six
 def test_who_comes_right_after_a_kill_is_not_turned_away(home: Home, command: str) -> None:
     """For a moment the rest of the killed one is still there."""
     six = in_a_folder(home, "shop", command)

@@ -507,11 +507,12 @@ def test_a_copy_is_asked_about_with_the_difference_and_one_line(home: Home) -> N
     project(home, other, check=["make evil"])
     refused = run(home, "-C", str(other))
     assert "+ check = make evil" in refused.err and "- check" in refused.err and "agent =" not in refused.err
-    [line] = re.findall(r"`(bydawn trust .*)`", refused.err)
+    review, once = re.findall(r"`(bydawn trust .*)`", refused.err)
     shown = answered(home, "y\n", "trust", str(other))
     assert f"You trust the copy in {home.repo}, with these differences" in shown.text
     assert (shown.code, run(home, "-C", str(other), "--dry-run").code) == (0, 0), "it is asked about once"
-    assert home.bydawn(*shlex.split(line)[1:]).code == 0
+    assert review == f"bydawn trust {other}"
+    assert home.bydawn(*shlex.split(once)[1:]).code == 0
 
 
 def test_trust_covers_the_same_values_in_the_other_file(home: Home) -> None:

@@ -193,7 +193,7 @@ def _show(question: operation.Question) -> None:
 
 def _show_git(folder: Path) -> None:
     if rows := operation.git_runs(folder):
-        click.echo("\n  Git runs these when an agent calls it here (not when bydawn does):", err=True)
+        click.echo("\n  Git runs these when an agent calls it here (the loop itself never does):", err=True)
         for row in rows:
             click.echo(f"    {row}", err=True)
 

@@ -66,19 +66,20 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         """The error when there is no one to ask; `without` is the flag that ignores the project's settings, if any."""
         rows = self.changes or [f"{row.key} = {row.value}{f'   ({row.where})' * bool(row.where)}" for row in self.rows]
         place = str(self.place if self.place.exists() else self.file)
+        review = Act("trust", place, program=self.tool)
         once = Act("trust --once", self.powers.digest, place, program=self.tool)
         if self.copy_of:
             same = "it runs the same as there" if not self.changes else "it can run other commands than there:"
             return UserError(
                 f"{self.file} is not trusted, though the one in {visible(self.copy_of)} is",
                 cause="\n       ".join([same, *self.changes]),
-                hint=Advice("agree with ", once),
+                hint=Advice("agree with ", review, "\n       once, without a terminal: ", once),
             )
         return UserError(
             f"{self.file} {'has changed since you trusted it' if self.changes else 'is not trusted'}",
             cause="\n       ".join(["it can run commands or change limits:", *rows]),
             hint=Advice(
-                *("review it with ", Act("trust", place, program=self.tool)),
+                *("review it with ", review),
                 *("\n       once, without a terminal: ", once),
                 f"\n       or ignore the project's settings: {without}" if without else "",
             ),

@@ -27,6 +27,7 @@ from bydawn.operations.installed_folder import home_of
 from bydawn.operations.places import NameTaken
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.process.guardian import Tether
+from bydawn.store import lock
 from bydawn.store.registry import Standing
 
 DEFAULTS = Words(prompt=None)
@@ -207,6 +208,8 @@ def resume(
     for key, value in (("completion-promise", given["completion_promise"]), ("model", given["model"]), ("note", note)):
         arguments.refuse_blank(f"--{key}", value)
     standing = find(name, workspace)
+    if standing.alive and not lock.wait_for_the_dying(standing.folder.lock):
+        standing = find(name, workspace)  # all that a kill had left of it is gone
     _refuse_to_resume(standing, cap)
     planned = begin.plan_resume(standing, accept=accept)
     if any(given.values()):

@@ -12,6 +12,7 @@ from bydawn.operations import first_files
 from bydawn.operations.dialects import config as own_config
 from bydawn.operations.dialects.codex_autorunner import repository, running
 from bydawn.operations.preconditions import refuse_inside_a_round
+from bydawn.store import lock
 from bydawn.system.git import Git
 
 
@@ -27,7 +28,7 @@ def init(path: Path, *, git_init: bool, force: bool) -> Begun:
     """Set up a repository; nothing that is there is replaced unless `force` asks for it."""
     refuse_inside_a_round()
     root, remarks = _root(path, git_init=git_init)
-    if running.alive(root):
+    if (standing := running.alive(root)) and lock.wait_for_the_dying(standing.folder.lock):
         raise UserError(
             f"{NAME} is running here", cause="its files are in use", hint=f"`{NAME} kill` ends it", exit_code=8
         )
