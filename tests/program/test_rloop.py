@@ -800,7 +800,7 @@ def test_each_layer_counts_more_than_the_one_below(rloop: Rloop) -> None:
     assert rloop.runs(folder, "--max-iterations", "1", RLOOP_MODEL="some-model").code == 1
     assert rloop.calls()[-1]["model"] == "some-model"
     assert rloop("config", "get", "defaults.max_iterations", cwd=folder).out == "100\n", "what the project asks for"
-    assert "rounds = 100" in rloop.runs(folder).err, "and a person has to agree to"
+    assert "iterations = 100" in rloop.runs(folder).err, "and a person has to agree to"
     (folder / ".rloop.yaml").write_text("claude:\n  env:\n    PATH: ./evil\n")
     refused = rloop.runs(folder)
     assert (refused.code, "trust" in refused.err) == (2, True), refused

@@ -138,7 +138,7 @@ def test_a_project_raises_the_cap_only_with_trust(project: Project) -> None:
     project("config", "set", "defaults.max_iterations", "5")
     project.file.write_text("defaults: {max_iterations: 9}")
     refused = project.runs()
-    assert (refused.code, "rounds = 9   (defaults.max_iterations in .rloop.yaml:1)" in refused.err) == (2, True), (
+    assert (refused.code, "iterations = 9   (defaults.max_iterations in .rloop.yaml:1)" in refused.err) == (2, True), (
         refused
     )
     assert project.runs("--max-iterations", "20").code == 0, "the person said so"

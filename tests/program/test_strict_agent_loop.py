@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from bydawn.cli.dialects import FURTHER
 from driving import Home, Said, kill_both, said, tree_of, wait_for
 from program.hailstone import NUMBERS, STEPS
 from program.strict import CHECK, DONE, LINES, SCRIPTS, STEP, Json, Strict
@@ -509,7 +510,7 @@ def test_no_other_programs_name_is_on_its_screens(strict: Strict) -> None:
     texts = [*(each.out + each.err for each in told), *(prompt for prompt in strict.prompts)]
     texts += [path.read_text() for name in ("*.txt", "*.md", "rounds/*") for path in strict.folder.glob(name)]
     texts += [event["message"] for event in strict.events()]
-    shown = "\n".join(texts).replace("`bydawn status`, `show`, `logs` and `why` say more about these tasks.", "", 1)
+    shown = "\n".join(texts).replace(FURTHER, "", 1)
     shown = re.sub(r"\S*/\S*", "", shown)  # paths
     assert re.findall(r"(?i).*bydawn.*", shown) == []
 

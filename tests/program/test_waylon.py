@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from bydawn.cli.dialects import FURTHER
 from bydawn.core.loop import Loop
 from bydawn.dialects.seam import draft
 from dialects.waylon_made import EXAMPLE
@@ -475,7 +476,7 @@ def test_no_other_programs_name_and_no_round_is_on_its_screens(butler: Butler) -
     said_so_far += [butler("resume", "--accept", "--max-iterations", "1"), butler("resume", "--accept")]
     said_so_far += [butler("resume"), butler("cancel"), butler("resume", "--loop-id", "x"), butler("list")]
     texts = "\n".join([*(each.out + each.err for each in said_so_far), butler.shown("status", "--human")])
-    texts = texts.replace("`bydawn status`, `show`, `logs` and `why` say more about these loops.", "", 1)
+    texts = texts.replace(FURTHER, "", 1)
     texts = texts.replace(str(butler.home.root), "")
     assert re.findall(r"(?i).*(?:bydawn|\brounds?\b).*", texts) == []
     files = "\n".join(path.read_text() for path in (butler.repo / LOOPS).glob("**/*.json"))

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bydawn import dialects
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, state_dir
 from bydawn.core.errors import UserError
 from bydawn.core.text import visible
 from bydawn.core.values import Act
+from bydawn.dialects import own_words
 from bydawn.operations import settings
 from bydawn.operations import trust as operation
 from bydawn.operations.preconditions import found_workspace, refuse_inside_a_round
@@ -185,8 +187,10 @@ def _show(question: operation.Question) -> None:
         click.echo("\n  It can run commands or change limits:\n", err=True)
     else:
         click.echo(f"  {file} can run commands or change limits:\n", err=True)
+    unit = dialects.find(question.tool).unit if question.config else "round"
     for row in question.rows:
-        click.echo(f"    {row.key:<14} {row.value}{f'   ({row.where})' if row.where else ''}", err=True)
+        key = own_words.of_rounds(row.key, unit)
+        click.echo(f"    {key:<14} {row.value}{f'   ({row.where})' if row.where else ''}", err=True)
     _show_git(question.folder)
     click.echo("", err=True)
 

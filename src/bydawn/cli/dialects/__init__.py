@@ -22,6 +22,8 @@ _HELP = "\n".join(
         *(f"  bydawn as {name} --help" for name in dialects.TABLE),
     )
 )
+# The one line of a tool's help that names another program.
+FURTHER = "`bydawn show` and `why` say more, `bydawn doctor --repair` repairs."
 
 
 @command(

@@ -7,7 +7,7 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
-from bydawn.cli.dialects import trust_command
+from bydawn.cli.dialects import FURTHER, trust_command
 from bydawn.cli.dialects.log_screen import LogScreen, line
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopStopped
@@ -283,7 +283,7 @@ def serve(root: Path, host: str | None, port: int | None, link: bool) -> int:
     return keep_serving(wanted)
 
 
-_HELP = """Run Codex again and again until TODO.md has no open box.
+_HELP = f"""Run Codex again and again until TODO.md has no open box.
 
 TODO.md, PROGRESS.md and OPINIONS.md travel with every prompt; one log tells everything.
 
@@ -298,6 +298,8 @@ Exit codes
   0 nothing left open, or stop_after_runs used up
   2 wrong usage, configuration or documents  3 needs you  4 out of time
   7 Codex failed  8 another instance  130 interrupted or killed
+
+{FURTHER}
 """
 COMMANDS = Group(
     name=NAME,

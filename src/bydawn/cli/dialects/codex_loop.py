@@ -8,7 +8,7 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
-from bydawn.cli.dialects import WithNameless, trust_command
+from bydawn.cli.dialects import FURTHER, WithNameless, trust_command
 from bydawn.cli.dialects.codex_loop_daemon import daemon, service
 from bydawn.cli.dialects.codex_loop_options import CYCLE_SLEEP, HELP, in_project
 from bydawn.cli.dialects.codex_loop_reports import REPORTS
@@ -194,7 +194,7 @@ def tail(root: Path, lines: int, task_id: str | None) -> int:
 
 
 logs = WithNameless(tail, name="logs", help="What Codex said and did", commands=[tail], context_settings=HELP)
-_HELP = """A goal becomes tasks, tasks become commits on a branch, verification has the last word.
+_HELP = f"""A goal becomes tasks, tasks become commits on a branch, verification has the last word.
 
 \b
 Examples
@@ -209,7 +209,7 @@ Exit codes
   8 another run  130 interrupted
 
 \b
-bydawn's own commands help further: bydawn --help
+{FURTHER}
 """
 install_skill = skill_command(NAME, "Build a parser for our logs, overnight.", "--project-dir")
 COMMANDS = _Commands(

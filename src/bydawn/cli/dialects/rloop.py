@@ -12,7 +12,7 @@ import click
 from bydawn import __version__
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
-from bydawn.cli.dialects import trust_command
+from bydawn.cli.dialects import FURTHER, trust_command
 from bydawn.cli.dialects.rloop_completion import completion, session_names
 from bydawn.cli.dialects.rloop_config import config
 from bydawn.core.errors import UserError
@@ -322,7 +322,9 @@ EXAMPLES:
 
 EXIT CODES of start --no-tmux:
   0 complete  1 max iterations  2 wrong usage  3 blocked: needs you
-  7 agent failed  8 already running  130 stopped or interrupted"""
+  7 agent failed  8 already running  130 stopped or interrupted
+
+{FURTHER}"""
 
 
 class _Commands(Group):

@@ -1,9 +1,10 @@
 """`strict-agent-loop install-skill`, and how the skill is used, for the help."""
 
+from bydawn.cli.dialects import FURTHER
 from bydawn.cli.dialects.skill_command import skill_command
 
 # S-004: the ten points that the skill explains, each with a command. One block without empty lines, for click.
-HOW = """\
+HOW = f"""\
 How to use it
  1. Two modes. Interactive: your own Codex session works and shows each round.
     Unattended: `supervise` runs Codex again and again until the checks pass.
@@ -39,6 +40,6 @@ How to use it
     strict-agent-loop supervise --state .codex-loop/tasks/parser/state.json
 10. More prompts to paste are in the skill. This one continues a task:
     codex '$strict-agent-loop Go on with the task parser.'
-`bydawn status`, `show`, `logs` and `why` say more about these tasks."""
+{FURTHER}"""
 
 install_skill = skill_command("strict-agent-loop", "Fix the parser. Stop when pytest -q passes.")

@@ -10,7 +10,7 @@ import msgspec
 
 from bydawn.cli import render
 from bydawn.cli.command import command, option
-from bydawn.cli.dialects import WithNameless, running
+from bydawn.cli.dialects import FURTHER, WithNameless, running
 from bydawn.cli.dialects.waylon_smithers_loops import elsewhere, find, refuse_anothers, state_of, typed
 from bydawn.cli.voice import DialectVoice
 from bydawn.core.breakers import Limits
@@ -82,7 +82,7 @@ Exit codes
   0 completed  2 wrong usage  3 blocked  4 cap reached  5 HARD STOP
   7 Codex failed  8 already running  130 interrupted or canceled
 
-`bydawn status`, `show`, `logs` and `why` say more about these loops."""
+{FURTHER}"""
 
 
 @command(name=NAME, epilog=_EPILOG, context_settings=HELP)
