@@ -122,7 +122,10 @@ def test_where_the_checks_do_not_pass_in_a_checkout_nothing_is_refused_and_nothi
     night.checks.rule = lambda files: suite(files) and files is night.workspace.files
     stopped = night.run()
     assert (stopped.end, night.agent.turns) == (End.UNVERIFIED, 1)
-    assert stopped.reason == "tests were changed, and the checks could not be run with them as they were"
+    assert (
+        stopped.reason
+        == "files that count as tests were changed, and the checks could not be run with them as they were"
+    )
     told = "the changed tests could not be tried: in a checkout of the work as it is, make test fails: "
     assert any(row.startswith(told) for row in stopped.evidence)
 

@@ -108,7 +108,7 @@ def doubt(loop: Loop, state: LoopState) -> str:
     if all(verdict.tests_nothing for verdict in state.verdicts):
         return "no check ran any test"
     if state.proofs.untried:
-        return "tests were changed, and the checks could not be run with them as they were"
+        return "files that count as tests were changed, and the checks could not be run with them as they were"
     # A program that ends its own tests looks like this, and so does a script that prints failures only.
     silent = state.proofs.silent(tuple(each for each in state.verdicts if not each.uncounted))
     return f"{silent[0]} passes, and {SILENT}" if silent else idle

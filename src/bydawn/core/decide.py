@@ -1,6 +1,6 @@
 """Given what the ledger says, what do we do next?"""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -10,7 +10,7 @@ from bydawn.core.facts import BOX, ITSELF, LoopStopped
 from bydawn.core.loop import ChangedTests, CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sandbox
 from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.progress import is_enough, tally_of, ticked_and_red
-from bydawn.core.proof import Answer, fewer_tests
+from bydawn.core.proof import Answer, ChangedTest, fewer_tests
 from bydawn.core.records import BLOCKED, BY_HAND, COMPLETED, FAILED
 from bydawn.core.rules import Rule
 from bydawn.core.state import LastRound, LoopState, Tally
@@ -270,15 +270,19 @@ def _changed_tests(loop: Loop, state: LoopState) -> Stop | None:
     many = "a changed test" if len(held) == 1 else f"{len(held)} changed tests"
     reason = f"the checks pass only because of {many}: {', '.join(each.path for each in held[:3])}"
     rows = [f"{completion.CHANGED}: {each.words}" for each in held[:_NAMED]]
+    rows += _named_by_checks(loop, held)
+    return Stop(rule=Rule.CHANGED_TESTS, end=End.BLOCKED, reason=reason, evidence=(*rows, *_proof(state)))
+
+
+def _named_by_checks(loop: Loop, changed: Sequence[ChangedTest]) -> list[str]:
     from bydawn.core.test_files import Sides  # few loops end like this, and `stop` loads what decides
 
     sides = Sides(loop)
-    rows += [
+    return [
         f"{each.path} counts as a test because a check names it; if it is the work, begin with --tests '!{each.path}'"
-        for each in held
+        for each in changed
         if sides.may_be_work(each.path)
     ]
-    return Stop(rule=Rule.CHANGED_TESTS, end=End.BLOCKED, reason=reason, evidence=(*rows, *_proof(state)))
 
 
 def finished(loop: Loop, state: LoopState) -> Stop:
@@ -297,6 +301,8 @@ def finished(loop: Loop, state: LoopState) -> Stop:
     }
     evidence += [f"{what}: {', '.join(which)}" for what, which in rows.items() if which]
     evidence += _proof(state)
+    if state.proofs.untried:
+        evidence += _named_by_checks(loop, state.proofs.changed)
     if "record" in loop.requires:
         evidence.append(f"recorded as {COMPLETED}: {state.records.reason}")
     if state.promise_given:
