@@ -1,7 +1,6 @@
 """A loop's task list: the state of each task; add, skip and reopen tasks."""
 
 import os
-import re
 import time
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -184,24 +183,25 @@ def list_view(board: Board) -> TaskListView:
 
 
 def named(board: Board, word: str) -> Listed:
-    """The task a person means: by number, by id, or by the start of its text or id."""
-    tasks = board.standings.tasks
+    """The task a person means: by its number, its id, or the start of its text."""
+    tasks, wanted = board.standings.tasks, _folded(word)
     if not tasks:
         raise _no_tasks(board)
-    wanted = _plain(word)
-    exactly = [task for task in tasks if wanted in (_plain(task.id), _plain(task.text))]
-    begins = [task for task in tasks if wanted and _plain(task.text).startswith(wanted)]
-    begins += [task for task in tasks if wanted and task not in begins and _plain(task.id).startswith(wanted)]
-    found = exactly or begins
-    if re.fullmatch(r"[1-9][0-9]{0,8}", word) and int(word) <= len(tasks):  # `007` is the start of an id
-        found = [task for task in tasks if task.number == int(word)]
+    if wanted.isdecimal():
+        found = [task for task in tasks if str(task.number) == wanted]
+    else:
+        found = [task for task in tasks if wanted in (_folded(task.id), _folded(task.text))]
+        found = found or [task for task in tasks if wanted and _folded(task.text).startswith(wanted)]
     if len(found) == 1:
         return found[0]
     shown = shorten(visible(word), _SHOWN)
     if found:
         hint = "use its number or its id, or more of its text"
         raise UserError(f"{shown!r} matches {len(found)} tasks", cause=_rows(found), hint=hint)
-    near = _near(wanted, tasks)
+    from difflib import get_close_matches  # needed only after a typo
+
+    names = {_folded(text[:200]): task for task in tasks for text in (task.id, task.text)}
+    near = list(dict.fromkeys(names[name] for name in get_close_matches(wanted[:200], names, cutoff=0.5)))
     cause = f"similar: {_rows(near)}" if near else f"{board.file} has {len(tasks)} tasks"
     hint = Advice(Act("tasks list", board.reference if board.standing else ""), " lists them all")
     raise UserError(f"there is no task {shown!r}", cause=cause, hint=hint)
@@ -226,19 +226,9 @@ def _how_to_fix(board: Board) -> str:
     return Advice("fix it: ", Act("tasks edit", board.reference))
 
 
-def _plain(text: str) -> str:
-    """For comparing: without markup, case and punctuation, unless that leaves nothing."""
-    folded = unicodedata.normalize("NFC", text).casefold()
-    return re.sub(r"[\W_]+", " ", folded).strip() or " ".join(folded.split())
-
-
-def _near(wanted: str, tasks: Sequence[Listed]) -> list[Listed]:
-    from difflib import get_close_matches  # needed only after a typo
-
-    names = {_plain(text): task for task in tasks for text in (task.id, task.text[:200])}
-    within = [task for task in tasks if wanted and wanted in _plain(task.text)]
-    close = [names[name] for name in get_close_matches(wanted[:200], names, n=3, cutoff=0.5)]
-    return list(dict.fromkeys([*within, *close]))[:3]
+def _folded(text: str) -> str:
+    """For comparing: without case, and spaces and letters in one form."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
 def _rows(tasks: Sequence[Listed]) -> str:
