@@ -20,7 +20,7 @@ from bydawn.cli.main import main
 from dialects import made_up
 dialects.TABLE[made_up.NAME] = made_up.ROW
 sys.modules["bydawn.dialects.night_shift"] = sys.modules["bydawn.cli.dialects.night_shift"] = made_up
-sys.exit(main([*sys.argv[1:]]))
+sys.exit(main(sys.argv[2:], sys.argv[1]))
 """
 TESTS = Path(__file__).parents[1]
 
@@ -35,7 +35,7 @@ class Shift:
         self.state_file = home.repo / ".shift/state.json"
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        return self.home.start("-c", RUN, "as", "night-shift", *words, command="python", PYTHONPATH=str(TESTS))
+        return self.home.start("-c", RUN, made_up.NAME, *words, command="python", PYTHONPATH=str(TESTS))
 
     def __call__(self, *words: str) -> Said:
         return said(self.start(*words))

@@ -36,7 +36,7 @@ class Config:
         return self.shift("start", ".")
 
     def trust(self, *words: str) -> Said:
-        return self.home.bydawn("-c", RUN, "trust", *words, command="python", PYTHONPATH=str(TESTS))
+        return self.home.bydawn("-c", RUN, "", "trust", *words, command="python", PYTHONPATH=str(TESTS))
 
     def says_yes(self, *words: str) -> str:
         shown = answered(self.home, "y\n", "-c", RUN, *words, command="python", PYTHONPATH=str(TESTS))
@@ -69,7 +69,7 @@ def test_a_person_is_shown_what_it_runs_and_asked_again_only_when_that_changes(c
     config.write(words="words.md")
     words = config.home.repo / "words.md"
     words.write_text("Work: {{PROMPT}}\n")
-    shown = config.says_yes("as", "night-shift", "start", ".")
+    shown = config.says_yes("night-shift", "start", ".")
     question = shown.partition("Do you trust this?")[0]
     assert re.search(rf"check +{re.escape(CHECK)} +\(shift\.yml:3\)", question), question
     assert "Work: {{PROMPT}}" in question
@@ -79,7 +79,7 @@ def test_a_person_is_shown_what_it_runs_and_asked_again_only_when_that_changes(c
     asked = json.loads(config.trust("--json", str(config.file)).out)
     assert (asked["trusted"], asked["file"], asked["folder"]) == (False, str(config.file), str(config.home.repo))
     assert "+ template = Evil: {{PROMPT}}" in asked["changes"]
-    assert "Trusted: " in config.says_yes("trust", str(config.file))
+    assert "Trusted: " in config.says_yes("", "trust", str(config.file))
     assert [row["folder"] for row in json.loads(config.trust("--list", "--json").out)["trusted"]] == [str(config.file)]
     config.file.unlink()
     assert "No longer trusted" in config.trust("--revoke", str(config.file)).out

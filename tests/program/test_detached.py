@@ -131,12 +131,17 @@ def test_a_killed_worker_is_named_in_the_log(home: Home) -> None:
         ("run x --dry-run", False),
         ("run x --done-when DONE", False),
         ("run x -- -d", False),  # for the agent
-        ("as waylon-smithers do it -d", False),
     ],
 )
 def test_when_a_command_may_have_to_wait_in_front_of_its_loop(words: str, *, detaches: bool) -> None:
     assert may_detach(words.split()) is detaches
     assert starts_a_loop(words.split())
+
+
+def test_a_tool_whose_runs_stay_in_front_never_waits_for_its_loop() -> None:
+    words = ["do", "it", "-d"]
+    assert starts_a_loop(words, "waylon-smithers")
+    assert not may_detach(words, "waylon-smithers")
 
 
 def test_the_log_stays_small_and_keeps_the_newest_lines(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ WORDS: dict[str, tuple[str, ...]] = {
     "run": ("run", "x", "-a", "AGENT", "--plain", "--new", "--name", "other"),
     "resume": ("resume", "repo", "--once", "--plain"),
     "demo": ("demo", "--plain"),
-    "as": ("as", "waylon-smithers", "list"),
     "status": ("status",),
     "show": ("show", "repo"),
     "attach": ("attach", "repo"),

@@ -1455,16 +1455,6 @@ def test_its_loops_are_found_where_the_persons_own_settings_keep_them(butler: Bu
     assert butler("resume", "--loop-id", "night", "--max-iterations", "2").code == 4
 
 
-def test_bydawn_speaks_it_too(butler: Butler) -> None:
-    """W-020."""
-    butler.plays(DONE)
-    assert butler.home.bydawn("as", "waylon-smithers", "Write it.", *AUTO).code == 0
-    assert butler.home.bydawn("as", "waylon-smithers", "status", "--loop-id=night").out == butler("status").out
-    assert "--max-iterations" in butler.home.bydawn("as", "waylon-smithers", "--help").out
-    unknown = butler.home.bydawn("as", "nobody", "x")
-    assert (unknown.code, "waylon-smithers" in unknown.err) == (2, True)
-
-
 # -- what a person, or a later loop, has put in a loop's place ---------------------------------------------------------
 
 ENDS: dict[str, Callable[["Butler"], Said]] = {

@@ -14,20 +14,19 @@ LATER = ("bz2", "difflib", "inspect", "ipaddress", "lzma", "selectors", "tempfil
 
 
 def dialect() -> int:
-    """The installed command of another tool: `NAME …` is `bydawn as NAME …`."""
-    name = os.path.basename(sys.argv[0])  # noqa: PTH119 - pathlib would take longer than all the rest
-    return main(["as", name, *sys.argv[1:]])
+    """The installed command of another tool, by the name under which it was called."""
+    return main(tool=os.path.basename(sys.argv[0]))  # noqa: PTH119 - pathlib would take longer than all the rest
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """The installed command."""
+def main(arguments: list[str] | None = None, tool: str = "") -> int:
+    """The installed command: of `tool`, or bydawn's own."""
     arguments = sys.argv[1:] if arguments is None else arguments
     _open_what_is_closed()
     if "BYDAWN_ERRORS" in os.environ:
         from bydawn.process import refusals
 
         refusals.take_over()
-    if arguments in (["--version"], ["version"]):
+    if not tool and arguments in (["--version"], ["version"]):
         print(f"bydawn {__version__}")
         return 0
     from bydawn.cli.lazy_modules import load_later
@@ -37,25 +36,25 @@ def main(arguments: list[str] | None = None) -> int:
     sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
     reset_signals()
     gc.disable()  # a short command ends before there is garbage; a worker switches it on again
-    secret = secret_flags(arguments)
+    secret = secret_flags(tool)
     if any(word.startswith(secret) for word in arguments):
         from bydawn.system.kernel import hide_values
 
         hide_values(secret)
-    if starts_a_loop(arguments):
+    if starts_a_loop(arguments, tool):
         # Forked here, while next to nothing is loaded: the guardian stays small for the whole night.
-        if may_detach(arguments):
+        if may_detach(arguments, tool):
             from bydawn.process.guardian import in_front
 
-            return in_front(lambda front: _guarded(arguments, front))
-        return _guarded(arguments)
-    return _run(arguments, None)
+            return in_front(lambda front: _guarded(arguments, tool, front))
+        return _guarded(arguments, tool)
+    return _run(arguments, tool, None)
 
 
-def _guarded(arguments: list[str], front: int = -1) -> int:
+def _guarded(arguments: list[str], tool: str, front: int = -1) -> int:
     from bydawn.process.guardian import run_guarded
 
-    code, following = run_guarded(lambda tether: _run(arguments, tether), front)
+    code, following = run_guarded(lambda tether: _run(arguments, tool, tether), front)
     return _asked(code, following) if following and sys.stdin.isatty() else code
 
 
@@ -68,8 +67,9 @@ def _asked(code: int, following: list[str]) -> int:
     except KeyboardInterrupt:
         return code
     if answer in ("y", "yes"):
-        own = os.path.join(os.path.dirname(sys.argv[0]), "bydawn")  # noqa: PTH118, PTH120 - beside every dialect
-        os.execv(own, [own, *following])  # noqa: S606 - ourselves
+        program, *words = following
+        own = os.path.join(os.path.dirname(sys.argv[0]), program)  # noqa: PTH118, PTH120 - all are beside each other
+        os.execv(own, [own, *words])  # noqa: S606 - ourselves
     return code
 
 
@@ -99,22 +99,21 @@ def reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def secret_flags(arguments: list[str]) -> tuple[str, ...]:
+def secret_flags(tool: str) -> tuple[str, ...]:
     """The flags whose values no other user of the machine may see."""
-    if arguments[:1] == ["as"] and len(arguments) > 1:
-        from bydawn import dialects
+    if not tool:
+        return SECRET
+    from bydawn import dialects
 
-        if row := dialects.TABLE.get(arguments[1]):
-            return (*SECRET, *row.secret_flags)
-    return SECRET
+    return (*SECRET, *dialects.TABLE[tool].secret_flags)
 
 
-def starts_a_loop(arguments: list[str]) -> bool:
+def starts_a_loop(arguments: list[str], tool: str = "") -> bool:
     """A word with a space can only be a prompt; a single unknown word is a typo and must start nothing."""
-    if arguments[:1] == ["as"] and len(arguments) > 1:
+    if tool:
         from bydawn import dialects
 
-        return arguments[1] in dialects.TABLE and dialects.starts_a_loop(arguments[1], arguments[2:])
+        return dialects.starts_a_loop(tool, arguments)
     if arguments[:1] == ["resume"] and "--all" in arguments:
         return False  # it starts many, each with a guardian of its own
     if arguments[:1] == ["chat"] and "--history" in arguments:
@@ -122,17 +121,17 @@ def starts_a_loop(arguments: list[str]) -> bool:
     return bool(arguments) and (arguments[0] in STARTERS or " " in arguments[0].strip())
 
 
-def may_detach(arguments: list[str]) -> bool:
+def may_detach(arguments: list[str], tool: str = "") -> bool:
     """Could `-d` be meant? The words are only read in the loop's own process; to wait for it in vain does no harm."""
-    if arguments[:1] == ["as"]:
+    if tool:
         from bydawn import dialects
 
-        return dialects.may_detach(arguments[1], arguments[2:])
+        return dialects.may_detach(tool, arguments)
     words = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return any(word == "--detach" or word.startswith("-d") for word in words)
 
 
-def _run(arguments: list[str], tether: object) -> int:
+def _run(arguments: list[str], tool: str, tether: object) -> int:
     from bydawn.cli.program import run
 
-    return run(arguments, tether)
+    return run(arguments, tool, tether)

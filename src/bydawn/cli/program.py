@@ -19,7 +19,6 @@ TABLE: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("run", "start", "start a loop here, or continue one"),
         ("resume", "resume", "continue a paused, stopped or crashed loop"),
         ("demo", "start", "watch a whole loop; no account needed"),
-        ("as", "dialects", "run as another tool, such as codex-autorunner"),
     ),
     "Look": (
         ("status", "status", "list all loops and their state"),
@@ -81,7 +80,7 @@ class Commands(Group):
         if cmd_name not in MODULES:
             return None
         module = importlib.import_module(f"bydawn.cli.{MODULES[cmd_name]}")
-        command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")  # `as` is a Python keyword
+        command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)  # noqa: S101 - the table names commands
         return command
 
@@ -126,10 +125,14 @@ def bydawn(ctx: click.Context) -> None:
             status.invoke(alone)
 
 
-def run(arguments: list[str], tether: object = None) -> int:
-    """Run the command line and return its exit code; with a tether, in the worker under its guardian."""
+def run(arguments: list[str], tool: str = "", tether: object = None) -> int:
+    """Run a command line, of `tool` or our own, and return its exit code; with a tether, in the worker."""
     if unreadable := [word for word in arguments if not word.isascii() and _is_broken(word)]:
         return _say("an argument is not UTF-8 text", ascii(unreadable[0]), "use UTF-8", 2)
+    if tool:
+        from bydawn.cli.dialects import speak
+
+        return shielded(lambda: speak(tool, arguments, tether))
     return shielded(lambda: bydawn.main(arguments, prog_name="bydawn", standalone_mode=False, obj=tether))
 
 

@@ -45,8 +45,8 @@ class Voice:
         return 2 if stopped.is_refusal else EXIT_CODES[stopped.end]
 
     def go_on(self, loop: Loop) -> list[str]:
-        """The words after `bydawn` that approve a checkpoint and continue."""
-        return ["resume", loop.id, "--approve", "-C", loop.workspace]
+        """The command that approves a checkpoint and continues."""
+        return ["bydawn", "resume", loop.id, "--approve", "-C", loop.workspace]
 
     def begun(self, planned: "Plan", fact: RunStarted, state: LoopState) -> list[str]:
         """What a command says that returns while the loop runs in the background."""
@@ -124,4 +124,4 @@ class DialectVoice(Voice):
         return self._dialect.exit_code(stopped)
 
     def go_on(self, loop: Loop) -> list[str]:
-        return ["as", self._dialect.name, *self._dialect.go_on(loop)]
+        return [self._dialect.name, *self._dialect.go_on(loop)]

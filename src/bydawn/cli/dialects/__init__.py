@@ -1,4 +1,4 @@
-"""`bydawn as NAME …`: another tool's command line, which is a click command of its own in a file here."""
+"""Another tool's command line, which is a click command of its own in a file here."""
 
 from importlib import import_module
 from pathlib import Path
@@ -9,42 +9,12 @@ import click
 from bydawn import __version__, dialects
 from bydawn.cli.command import Command, Group, command, option
 from bydawn.core.errors import UserError
-from bydawn.process.guardian import Tether
 
-_HELP = "\n".join(
-    (
-        "Run as another tool: its command line and its files, on this engine.\n",
-        "\b",
-        "NAME is one of",
-        *(f"  {name}" for name in dialects.TABLE),
-        "\n\b",
-        "Examples",
-        *(f"  bydawn as {name} --help" for name in dialects.TABLE),
-    )
-)
 # The one line of a tool's help that names another program.
 FURTHER = "`bydawn show` and `why` say more, `bydawn doctor --repair` repairs."
 
 
-@command(
-    name="as",
-    help=_HELP,
-    add_help_option=False,
-    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
-)
-@click.argument("name", required=False)
-@click.argument("words", nargs=-1, type=click.UNPROCESSED)
-@click.pass_context
-def as_(ctx: click.Context, name: str | None, words: tuple[str, ...]) -> int:
-    if name in (None, "-h", "--help"):
-        click.echo(ctx.get_help())
-        return 0
-    if name not in dialects.TABLE:
-        raise UserError(f"unknown tool {name!r}", hint=f"choose from {', '.join(dialects.TABLE)}")
-    return speak(name, [*words], ctx.obj)
-
-
-def speak(name: str, words: list[str], tether: Tether | None) -> int:
+def speak(name: str, words: list[str], tether: object) -> int:
     """One command line of another tool; the exit code."""
     if words == ["--version"]:
         click.echo(f"{name} {__version__}")
