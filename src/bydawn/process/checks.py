@@ -105,10 +105,8 @@ class ShellChecks:
                 if box is None and check.name in outside:
                     return replace(verdict, outside=True, needs=outside[check.name])
                 return verdict
-            case PathCheck():
-                return self._path(check, folder)
-            case TextCheck():
-                return self._text(check, folder)
+            case PathCheck() | TextCheck():
+                return look_for(check, folder, self._workspace, self._shell.reveal)
 
     def _command(self, check: CommandCheck, place: "_Place", name: str, box: Box | None) -> Verdict:
         from bydawn.core import counts  # its patterns take a while to compile, and the agent waits for nothing of it
@@ -164,26 +162,32 @@ class ShellChecks:
         missed = sorted(name for name in self._shell.without if re.search(rf"\b{re.escape(name)}\b", text))
         return f", without {missed[0]} (see --pass-env)" if missed else ""
 
-    def _path(self, check: PathCheck, folder: Path) -> Verdict:
-        """A file or folder that is in the workspace: what a link leads to elsewhere is not the work."""
-        real = Path(os.path.realpath(folder / check.path))  # of a link that leads to itself, too
-        if not real.exists():
-            return _static(check, False, f"{check.path} does not exist")
-        inside = any(real.is_relative_to(os.path.realpath(each)) for each in (folder, self._workspace))
-        there = inside and (real.is_file() or real.is_dir())
-        why = "is neither a file nor a folder" if inside else "is a link that leads out of the workspace"
-        return _static(check, there, "found" if there else f"{check.path} {why}")
 
-    def _text(self, check: TextCheck, folder: Path) -> Verdict:
-        try:
-            data = read_inside(folder, check.path)
-        except UserError as error:
-            reason = f"{error.what}: {error.cause}"
-            return _static(check, False, reason.replace(str(folder), str(self._workspace)))
-        if data is None:
-            return _static(check, False, f"no such file: {check.path}")
-        there = self._shell.reveal(check.text) in data.decode(errors="replace")
-        return _static(check, there, "found" if there else f"{check.path} does not contain {check.text!r}")
+def look_for(
+    check: PathCheck | TextCheck, folder: Path, workspace: Path, reveal: Callable[[str], str] = str
+) -> Verdict:
+    """Is the path, or the text, in the folder? It may be a checkout of the workspace, which is the one to name."""
+    if isinstance(check, PathCheck):
+        return _path(check, folder, workspace)
+    try:
+        data = read_inside(folder, check.path)
+    except UserError as error:
+        return _static(check, False, f"{error.what}: {error.cause}".replace(str(folder), str(workspace)))
+    if data is None:
+        return _static(check, False, f"no such file: {check.path}")
+    there = reveal(check.text) in data.decode(errors="replace")
+    return _static(check, there, "found" if there else f"{check.path} does not contain {check.text!r}")
+
+
+def _path(check: PathCheck, folder: Path, workspace: Path) -> Verdict:
+    """A file or folder that is in the workspace: what a link leads to elsewhere is not the work."""
+    real = Path(os.path.realpath(folder / check.path))  # of a link that leads to itself, too
+    if not real.exists():
+        return _static(check, False, f"{check.path} does not exist")
+    inside = any(real.is_relative_to(os.path.realpath(each)) for each in (folder, workspace))
+    there = inside and (real.is_file() or real.is_dir())
+    why = "is neither a file nor a folder" if inside else "is a link that leads out of the workspace"
+    return _static(check, there, "found" if there else f"{check.path} {why}")
 
 
 def _elsewhere(verdict: Verdict) -> Verdict:

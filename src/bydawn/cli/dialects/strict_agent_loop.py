@@ -248,11 +248,8 @@ def check_stop(tether: Tether | None, /, state: str | None, workspace_root: str 
     task = _confirmed(_ours(state, workspace_root, task_id))
     tasks.refuse_foreign(task)
     stopping.refuse_unconfirmed(task)
-    if stopping.decides(task):
-        assert tether  # noqa: S101 - this command runs under a guardian
-        stopping.decide(task, tether, _say)
-        task = tasks.find(task.state_path)
-    report = stopping.report_of(task) if stopping.is_known(task) else stopping.look(task, _say)
+    assert tether  # noqa: S101 - this command runs under a guardian
+    report = stopping.check(task, tether, _say)
     render.echo_json(report)
     return report.exit_code
 

@@ -17,7 +17,8 @@ from bydawn.operations import changing, recording
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.strict_agent_loop import creating, tasks
 from bydawn.operations.dialects.strict_agent_loop.creating import Trust
-from bydawn.operations.dialects.strict_agent_loop.tasks import Task, Where
+from bydawn.operations.dialects.strict_agent_loop.tasks import Task
+from bydawn.operations.preconditions import is_inside_a_round
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Standing, is_name, standing_of
 from bydawn.system.reading import read_inside
@@ -72,7 +73,7 @@ def take_over(task: Task, trust: Trust, say: Say) -> Task:
 
     Nothing of it runs before a person agrees. The files that came stay beside those that are made from the new record.
     """
-    if task.standing or tasks.where(task) is not Where.SANDBOX or not tasks.can_make(task.workspace):
+    if task.standing or is_inside_a_round() or not tasks.can_make(task.workspace):
         return task
     tasks.refuse_foreign(task)
     made, claims = _contract(task.now), [*_claims(task)]

@@ -129,7 +129,7 @@ def has_begun(standing: Standing) -> bool:
 
 def _again(found: Task, given: Mapping[str, Any], trust: Trust) -> Task:
     standing = found.standing
-    if standing is None or tasks.where(found) is not tasks.Where.OUTSIDE:
+    if standing is None:
         raise _exists(found, "its record cannot be changed from here")
     if standing.trouble:
         raise standing.trouble

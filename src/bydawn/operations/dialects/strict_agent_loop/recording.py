@@ -1,10 +1,8 @@
 """Record what was done: events and iterations. What is recorded is a claim, wherever it comes from."""
 
 import os
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,13 +16,11 @@ from bydawn.dialects.strict_agent_loop.document import State
 from bydawn.dialects.strict_agent_loop.paths import NAME
 from bydawn.operations import recording
 from bydawn.operations.dialects.strict_agent_loop import sandboxed, tasks
-from bydawn.operations.dialects.strict_agent_loop.tasks import Task, Where
-from bydawn.operations.preconditions import user
-from bydawn.store import drop
+from bydawn.operations.dialects.strict_agent_loop.tasks import Task
+from bydawn.operations.preconditions import is_inside_a_round, user
 from bydawn.system import json_lines
 
 Say = Callable[[str], None]
-_PATIENCE = 5.0  # seconds that the process of a round has to take a record
 
 
 def event(task: Task, kind: str, message: str, data: dict[str, str], say: Say) -> tuple[State, dict[str, Any]]:
@@ -63,24 +59,7 @@ def by() -> dict[str, Any]:
 def _record(task: Task, fact: EventRecorded | IterationRecorded, say: Say) -> State:
     """The task as it is then; pending if the ledger has not got it yet."""
     tasks.refuse_foreign(task)
-    match tasks.where(task):
-        case Where.OUTSIDE:
-            assert task.standing  # noqa: S101 - it could be written to
-            recording.record(task.standing, fact, say)
-            return tasks.find(task.state_path).now
-        case Where.INSIDE:
-            waiting = drop.post(task.workspace / paths.of(task.id, paths.DROP), fact)
-            if _is_taken(waiting):
-                return sandboxed.read(task)
-            return document.with_claim(sandboxed.read(task), fact)
-        case Where.SANDBOX:
-            return sandboxed.record(task, fact, say)
-
-
-def _is_taken(path: Path) -> bool:
-    deadline = time.monotonic() + _PATIENCE
-    while time.monotonic() < deadline:
-        if not os.path.lexists(path):
-            return True
-        time.sleep(0.01)
-    return False
+    if task.standing is None or is_inside_a_round():
+        return sandboxed.record(task, fact, say)
+    recording.record(task.standing, fact, say)
+    return tasks.find(task.state_path).now

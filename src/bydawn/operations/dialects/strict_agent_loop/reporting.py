@@ -10,11 +10,11 @@ import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.dialects.strict_agent_loop import document, files, paths, texts
-from bydawn.dialects.strict_agent_loop.document import State, StopReport
+from bydawn.dialects.strict_agent_loop.document import State
 from bydawn.operations import recording as native
 from bydawn.operations.amounts import plural
 from bydawn.operations.dialects.strict_agent_loop import sandboxed, stopping, tasks
-from bydawn.operations.dialects.strict_agent_loop.tasks import Task, Where
+from bydawn.operations.dialects.strict_agent_loop.tasks import Task
 from bydawn.operations.preconditions import is_inside_a_round
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _rebuild_registry(workspace: Path, say: Say) -> None:
 def up_to_date(task: Task, say: Say) -> Task:
     """The task with all that waits for it in its drop folder; a running worker takes that itself."""
     standing = task.standing
-    if standing is None or standing.trouble or standing.alive or tasks.where(task) is not Where.OUTSIDE:
+    if standing is None or standing.trouble or standing.alive:
         return task
     return tasks.find(task.state_path) if native.take_in(standing, say) else task
 
@@ -73,17 +73,13 @@ def _is_readable(task: Task, say: Say) -> bool:
 def report(task: Task, label: str, say: Say) -> tuple[dict[str, Any], str]:
     """One more line of the status history, and the status as a text; the status files are refreshed (S-030)."""
     tasks.refuse_foreign(task)
-    now, stop = task.now, report_of(task)
+    now, stop = task.now, stopping.last(task)
     line = texts.status_line(now, stop, label, datetime.now(UTC))
     text = texts.status_text(now, stop)
     running = task.standing is not None and task.standing.alive
     views = [] if running else [*files.of_task(now, stop)]  # else its own process does it
     sandboxed.write(task.workspace, [files.line(paths.of(task.id, paths.STATUSES), line), *views], say)
     return msgspec.to_builtins(line), text
-
-
-def report_of(task: Task) -> StopReport:
-    return stopping.report_of(task) if stopping.is_known(task) else tasks.last_report(task.workspace, task.now)
 
 
 # -- what is shown -----------------------------------------------------------------------------------------------------
@@ -112,7 +108,7 @@ def rows(task: Task) -> Iterator[str]:
 def shown(task: Task) -> str:
     now = task.now
     head = "\n".join([*rows(task), f"  stop when: {' '.join(now.global_stop_condition.split())}", ""])
-    return head + "\n" + texts.status_text(now, report_of(task)) + "".join(_recent(now))
+    return head + "\n" + texts.status_text(now, stopping.last(task)) + "".join(_recent(now))
 
 
 def _recent(now: State) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from bydawn.dialects.strict_agent_loop.contract import Contract
 from bydawn.dialects.strict_agent_loop.document import State, StopReport
 from bydawn.operations.dialects.strict_agent_loop import tasks
 from bydawn.operations.dialects.strict_agent_loop.tasks import Task
+from bydawn.operations.preconditions import is_inside_a_round
 from bydawn.store import drop
 from bydawn.system import shared_file
 from bydawn.system.json_lines import JsonLines
@@ -24,6 +26,7 @@ from bydawn.system.writing import replacing, write_all
 
 Say = Callable[[str], None]
 _PATIENCE = 30.0  # seconds for the other scripts of a session
+_TAKING = 5.0  # seconds that the process of a round has to take a record
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
@@ -50,10 +53,14 @@ def read(task: Task) -> State:
 
 
 def record(task: Task, fact: EventRecorded | IterationRecorded, say: Say, report: StopReport | None = None) -> State:
-    """Drop a record, and bring the files up to date with it."""
+    """Drop a record. In a round, its process takes it and writes the files; else they are brought up to date here."""
+    place = task.workspace / paths.of(task.id, paths.DROP)
+    if is_inside_a_round():
+        posted = drop.post(place, fact)
+        return read(task) if _is_taken(posted) else document.with_claim(read(task), fact)
     with _turn(task):
         before = read(task)
-        drop.post(task.workspace / paths.of(task.id, paths.DROP), fact)
+        drop.post(place, fact)
         now = document.with_claim(before, fact)
         views: list[View] = [_event(now, lines.event_of_claim(now, fact), fact.record)]
         if isinstance(fact, IterationRecorded):
@@ -61,6 +68,13 @@ def record(task: Task, fact: EventRecorded | IterationRecorded, say: Say, report
         views += files.of_task(now, report or tasks.last_report(task.workspace, now))
         write(task.workspace, views, say)
     return now
+
+
+def _is_taken(posted: Path) -> bool:
+    deadline = time.monotonic() + _TAKING
+    while os.path.lexists(posted) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not os.path.lexists(posted)
 
 
 def write(workspace: Path, views: Iterable[View], say: Say) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import EventRecorded
-from bydawn.core.loop import Check, CommandCheck, PathCheck, TextCheck
+from bydawn.core.loop import Check, CommandCheck
 from bydawn.core.text import last_part, plain
 from bydawn.core.values import Verdict
 from bydawn.dialects.strict_agent_loop import document, paths
@@ -17,9 +17,9 @@ from bydawn.dialects.strict_agent_loop.contract import CHECK_SECONDS
 from bydawn.dialects.strict_agent_loop.document import StopReport
 from bydawn.dialects.strict_agent_loop.paths import NAME
 from bydawn.operations.dialects.strict_agent_loop import recording, sandboxed, tasks
-from bydawn.operations.dialects.strict_agent_loop.tasks import Task, Where
-from bydawn.store import drop
-from bydawn.system.reading import read_inside
+from bydawn.operations.dialects.strict_agent_loop.tasks import Task
+from bydawn.operations.preconditions import is_inside_a_round
+from bydawn.store.registry import Standing
 
 if TYPE_CHECKING:
     from bydawn.process.guardian import Tether
@@ -29,39 +29,35 @@ CHECKED = "stop.checked"
 _TAIL = 3_000  # characters of a failing check's output
 
 
-def decides(task: Task) -> bool:
-    """Can the ledger record what the checks say? Else they are run here, and what they say is a claim."""
+def check(task: Task, tether: "Tether", say: Say) -> StopReport:
+    """Run them where the ledger can record what they say; else here, and that is a claim. None runs after the end."""
     standing = task.standing
-    at_rest = standing is not None and not standing.alive and not standing.finished
-    return at_rest and tasks.where(task) is Where.OUTSIDE
+    if standing is None or (is_inside_a_round() and not standing.finished):
+        return _look(task, say)
+    if not standing.alive and not standing.finished:
+        _decide(standing, tether, say)
+    return last(tasks.find(task.state_path))
 
 
-def is_known(task: Task) -> bool:
-    """Does the ledger say it, so that nothing has to be run here?"""
-    if task.standing is None:
-        return False
-    return task.standing.finished or tasks.where(task) is Where.OUTSIDE
+def last(task: Task) -> StopReport:
+    """What they said last: by the ledger, or else by the file."""
+    if (standing := task.standing) is None:
+        return tasks.last_report(task.workspace, task.now)
+    if standing.trouble:
+        raise standing.trouble
+    return document.last_report(standing.loop, standing.state)
 
 
-def decide(task: Task, tether: "Tether", say: Say) -> None:
+def _decide(standing: Standing, tether: "Tether", say: Say) -> None:
     """Have the engine run the checks and judge; a task that is not over stays as it was."""
     from bydawn.assemble import Worker  # the other scripts need no engine
     from bydawn.operations.dialects import begin
     from bydawn.operations.run_loop import run
 
-    assert task.standing  # noqa: S101 - `decides` has looked
-    run(begin.plan_resume(task.standing, by_hand=True), Worker(tether=tether, say=say, only_checks=True))
+    run(begin.plan_resume(standing, by_hand=True), Worker(tether=tether, say=say, only_checks=True))
 
 
-def report_of(task: Task) -> StopReport:
-    """What the ledger says: the last verdicts, and how it ended."""
-    assert task.standing  # noqa: S101 - the caller has looked
-    if task.standing.trouble:
-        raise task.standing.trouble
-    return document.last_report(task.standing.loop, task.standing.state)
-
-
-def look(task: Task, say: Say) -> StopReport:
+def _look(task: Task, say: Say) -> StopReport:
     """Run the checks here, where only a claim can be recorded (inside a round, in a sandbox)."""
     now = sandboxed.read(task)
     env = {paths.VARIABLE: str(task.workspace / paths.of(task.id, paths.IF_DONE))}
@@ -72,10 +68,7 @@ def look(task: Task, say: Say) -> StopReport:
     fact = EventRecorded(
         **recording.by(), kind=CHECKED, message=f"{passed} of {len(verdicts)} stop checks pass", data=data
     )
-    if tasks.where(task) is Where.SANDBOX:
-        sandboxed.record(task, fact, say, report)
-    else:
-        drop.post(task.workspace / paths.of(task.id, paths.DROP), fact)
+    sandboxed.record(task, fact, say, report)
     return report
 
 
@@ -100,30 +93,12 @@ def refuse_unconfirmed(task: Task) -> None:
         )
 
 
-# -- the checks, without an engine -------------------------------------------------------------------------------------
-
-
 def _verdict(check: Check, workspace: Path, env: Mapping[str, str]) -> Verdict:
-    match check:
-        case CommandCheck():
-            return _command(check, workspace, env)
-        case PathCheck():
-            there = (workspace / check.path).exists()
-            return Verdict(check=check.name, passed=there, detail="found" if there else f"{check.path} does not exist")
-        case TextCheck():
-            return _text(check, workspace)
+    """The same, without an engine."""
+    if not isinstance(check, CommandCheck):
+        from bydawn.process.checks import look_for
 
-
-def _text(check: TextCheck, workspace: Path) -> Verdict:
-    try:
-        data = read_inside(workspace, check.path) or b""
-    except UserError as error:
-        return Verdict(check=check.name, passed=False, detail=f"{error.what}: {error.cause}")
-    there = check.text in data.decode(errors="replace")
-    return Verdict(check=check.name, passed=there, detail="found" if there else f"{check.path} does not contain it")
-
-
-def _command(check: CommandCheck, workspace: Path, env: Mapping[str, str]) -> Verdict:
+        return look_for(check, workspace, workspace)
     from bydawn.process.shell import run_alone
 
     code, output = run_alone(check.command, workspace, CHECK_SECONDS, env)

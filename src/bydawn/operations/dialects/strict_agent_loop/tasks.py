@@ -1,4 +1,4 @@
-"""Which tasks there are, which one is meant, and where the command that asks is running."""
+"""Which tasks there are, which one is meant, and whether it may be written from here."""
 
 import errno
 import os
@@ -6,7 +6,6 @@ import re
 import shlex
 from contextlib import suppress
 from datetime import UTC, datetime
-from enum import Enum, auto
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +30,12 @@ _SKILL = "skill_name"
 _OPTIONS = {CommandCheck: "--stop-command", PathCheck: "--require-path", TextCheck: "--require-text"}
 
 
-class Where(Enum):
-    """Where a command about a task runs, and so what it may write."""
-
-    OUTSIDE = auto()  # the ledger
-    INSIDE = auto()  # a record for the process that runs the round
-    SANDBOX = auto()  # a record, and the task's files
-
-
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """A task, as it is known here. One of another program, or one seen from a sandbox, has no loop."""
+    """A task, as it is known here."""
 
     workspace: Path
     id: str
-    standing: Standing | None
+    standing: Standing | None  # None: another program's, or seen from a sandbox, which cannot write to its ledger
     document: State | None  # as its file says; None if that cannot be read
 
     @property
@@ -142,20 +133,6 @@ def registry_path(workspace: Path) -> str:
     return f"{workspace}/{paths.REGISTRY}"
 
 
-def where(task: Task) -> Where:
-    """Where we are. A process of another loop's round may not record anything here."""
-    if is_inside_a_round():
-        uid, known = os.environ.get(COOKIE, "").partition(".")[0], task.uid
-        if uid and known and uid != known:
-            raise UserError(
-                "this is a round of another loop",
-                cause=f"{task.id} is not the task that it works on",
-                hint=f"record what you do under your own task: `{NAME} list-tasks`",
-            )
-        return Where.INSIDE
-    return Where.OUTSIDE if task.standing else Where.SANDBOX
-
-
 def can_make(workspace: Path) -> bool:
     """Can a new loop be made from here?"""
     home = loops.registry_of().home(workspace)
@@ -194,8 +171,15 @@ def last_report(workspace: Path, now: State) -> StopReport:
 
 
 def refuse_foreign(task: Task) -> None:
-    """Files of another program are read, never written."""
+    """Files of another program are read, never written; and a round of another loop records nothing here."""
     if task.is_ours:
+        uid = os.environ.get(COOKIE, "").partition(".")[0]
+        if is_inside_a_round() and uid and task.uid not in ("", uid):
+            raise UserError(
+                "this is a round of another loop",
+                cause=f"{task.id} is not the task that it works on",
+                hint=f"record what you do under your own task: `{NAME} list-tasks`",
+            )
         return
     if task.document is None:
         raise unreadable(task.state_path)
