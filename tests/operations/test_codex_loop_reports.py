@@ -193,14 +193,13 @@ def test_each_task_has_its_session_and_the_latest_is_the_one_worked_on_last(proj
     """C-014, C-064"""
     project.has(begun(LEXER, PARSER, DOCS), *an_iteration(1), *an_iteration(2, PARSER), *an_iteration(3))
     found = reports.sessions(project.root, None, latest=False)
-    assert [(row.task_id, row.iterations, row.last_iteration) for row in found.tasks] == [
+    assert [(row.task_id, row.iterations, row.last_iteration) for row in found] == [
         (LEXER, 2, 3),
         (PARSER, 1, 2),
         (DOCS, 0, None),
     ]
-    assert (found.current_task, found.latest_task) == (LEXER, LEXER)
-    assert [row.task_id for row in reports.sessions(project.root, None, latest=True).tasks] == [LEXER]
-    assert [row.task_id for row in reports.sessions(project.root, PARSER, latest=False).tasks] == [PARSER]
+    assert [row.task_id for row in reports.sessions(project.root, None, latest=True)] == [LEXER]
+    assert [row.task_id for row in reports.sessions(project.root, PARSER, latest=False)] == [PARSER]
 
 
 def test_before_anything_has_run_there_is_no_latest_session(project: Project) -> None:
@@ -331,10 +330,9 @@ def test_a_run_that_gives_no_sign_of_life_needs_a_person(project: Project) -> No
         assert looked(project) == ("ok", ())
     with running(project, heartbeat_age=330):
         found = health(project.root, 20)
-    assert (found.health, found.running) == ("degraded", True)
+    assert found.health == "degraded"
     [problem] = found.problems
     assert problem.startswith("the run has given no sign of life for 5 m 3")
-    assert found.heartbeat_age_seconds and 330 <= found.heartbeat_age_seconds < 340
 
 
 def test_what_cannot_be_read_is_an_error(project: Project, tmp_path: Path) -> None:
@@ -348,8 +346,7 @@ def test_what_cannot_be_read_is_an_error(project: Project, tmp_path: Path) -> No
     assert looked(project)[1][0].startswith("codex-loop.yaml is missing")
     project.write("codex-loop.yaml", "version: 9\n")
     project.has(*an_iteration(1), COMPLETE)
-    found = health(project.root, 20)
-    assert (found.health, found.overall_status) == ("error", "completed")
+    assert looked(project)[0] == "error"
     project.configured()
     ledger = project.folder / "ledger.jsonl"
     ledger.write_bytes(ledger.read_bytes().replace(b'"round":1', b'"round":2', 1))
@@ -363,7 +360,7 @@ def test_who_watches_a_project_is_named(project: Project) -> None:
     for workspace, kind, line in ((None, "service", "service of all loops"), (project.root, "daemon", "daemon")):
         watches.take(Registry(), workspace, kind)
         watchdog = health(project.root, 20).watchdog
-        assert watchdog and watchdog.line == f"{line} (pid {os.getpid()})"
+        assert watchdog == f"{line} (pid {os.getpid()})"
 
 
 # -- all of them -------------------------------------------------------------------------------------------------------
@@ -381,7 +378,7 @@ def test_a_project_that_cannot_be_written_can_be_read(worked_on: Project) -> Non
         path.chmod(0o555)
     try:
         assert labels(worked_on)
-        assert reports.sessions(worked_on.root, None, latest=False).tasks
+        assert reports.sessions(worked_on.root, None, latest=False)
         assert reports.snapshots(worked_on.root, None, None)
         assert looked(worked_on)[0] == "degraded"
     finally:

@@ -75,7 +75,7 @@ def sessions(root: Path, latest: bool, task_id: str | None, as_json: bool) -> in
     if latest and task_id is not None:
         cause = "each of them asks for something else"
         raise UserError("--latest and --task-id contradict each other", cause=cause, hint="drop --task-id")
-    return _give(reports.sessions(root, task_id, latest=latest), as_json=as_json)
+    return _give(reports.sessions(root, task_id, latest=latest), as_json=as_json, nothing="No tasks.")
 
 
 # -- snapshots, health -------------------------------------------------------------------------------------------------

@@ -310,31 +310,15 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         return "  ".join(filter(None, words))
 
 
-class Sessions(msgspec.Struct, frozen=True, kw_only=True):
-    project_name: str | None
-    overall_status: str
-    current_task: str | None
-    current_task_session: str | None
-    latest_task: str | None
-    tasks: tuple[Session, ...]
-
-
-def sessions_of(document: Document, task: str | None = None) -> Sessions:
+def sessions_of(document: Document, task: str | None = None) -> tuple[Session, ...]:
     """Of one task, or of all."""
-    current, known = current_task(document), every_task(document)
-    return Sessions(
-        project_name=document.meta.project_name,
-        overall_status=document.meta.overall_status,
-        current_task=current,
-        current_task_session=document.tasks[current].session_id if current else None,
-        latest_task=latest_task(document),
-        tasks=tuple(_session(document, id_, known[id_]) for id_ in known if task in (None, id_)),
+    known, archived = every_task(document), document.meta.archived_tasks
+    return tuple(
+        # What else is known of a task is left out.
+        msgspec.convert(msgspec.structs.asdict(known[id_]) | {"task_id": id_, "archived": id_ in archived}, Session)
+        for id_ in known
+        if task in (None, id_)
     )
-
-
-def _session(document: Document, id_: str, task: Task) -> Session:
-    known = {"task_id": id_, "archived": id_ in document.meta.archived_tasks}
-    return msgspec.convert(msgspec.structs.asdict(task) | known, Session)  # what else is known of a task is left out
 
 
 def latest_task(document: Document) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import HookEnded, Record, RoundStarted
+from bydawn.core.facts import HookEnded, RoundStarted
 from bydawn.core.history import EVENTS_KEPT
 from bydawn.core.layout import STDERR, STDOUT
 from bydawn.core.text import duration
@@ -16,7 +16,7 @@ from bydawn.dialects.codex_loop import codes, texts
 from bydawn.dialects.codex_loop import events as rows_of
 from bydawn.dialects.codex_loop.config import NAME
 from bydawn.dialects.codex_loop.config import Events as Usual
-from bydawn.dialects.codex_loop.document import Sessions, current_task, every_task, latest_task, sessions_of
+from bydawn.dialects.codex_loop.document import Session, every_task, latest_task, sessions_of
 from bydawn.dialects.codex_loop.events import Row, Wanted
 from bydawn.dialects.codex_loop.history import Entry
 from bydawn.operations import health as native
@@ -27,8 +27,9 @@ from bydawn.operations.dialects.codex_loop.project import Looked
 from bydawn.operations.health import Finding, Level
 from bydawn.operations.settings import secrets
 from bydawn.store import heartbeat, watches
-from bydawn.store.ledger import backwards, records
+from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
+from bydawn.store.watches import Watch
 from bydawn.system.writing import replace_text
 
 _WORKED = (rows_of.ITERATION, rows_of.RUNNER_FAILURE)
@@ -90,40 +91,21 @@ def _refuse_unknown(looked: Looked, task: str | None) -> None:
 
 
 def _recent(looked: Looked, wanted: Wanted) -> tuple[Row, ...]:
-    """The last rows that are wanted, in order."""
-    every = [rows_of.row_of(entry) for entry in looked.document.history]
-    rows = [row for row in every if wanted.takes(row)][-wanted.limit :]
-    if wanted.has_hooks:
-        # What is before the oldest row that can be shown need not be read.
-        is_enough, is_cut = len(rows) == wanted.limit, len(every) >= EVENTS_KEPT
-        first = rows[0].iteration if is_enough else every[0].iteration if is_cut else 0
-        rows = rows_of.in_order(rows, _hooks(looked, wanted, first))
-    return tuple(rows[-wanted.limit :])
+    """The last rows that are wanted, in order; of hooks, those since the oldest entry that is kept."""
+    rows = [rows_of.row_of(entry) for entry in looked.document.history]
+    rows = rows_of.in_order(rows, [*_hooks(looked)]) if wanted.has_hooks else rows
+    return tuple([row for row in rows if wanted.takes(row)][-wanted.limit :])
 
 
-def _hooks(looked: Looked, wanted: Wanted, first: int) -> list[Row]:
-    """The last ones that are wanted, from this iteration on, in order."""
+def _hooks(looked: Looked) -> Iterator[Row]:
+    kept = looked.document.history
+    first = kept[0].iteration if len(kept) >= EVENTS_KEPT else 0
     tasks = {entry.iteration: entry.task_id for entry in _worked(looked)}
     if opened := looked.standing.state.open_round:
         tasks[opened.round] = opened.task_id
-    found: list[Row] = []
-    for record, ended in _ended(looked.standing, first):
-        row = rows_of.row_of_hook(ended, record.at, tasks.get(ended.round))
-        if wanted.takes(row):
-            found.append(row)
-        if len(found) == wanted.limit:
-            break
-    return found[::-1]
-
-
-def _ended(loop: Standing, first: int) -> Iterator[tuple[Record, HookEnded]]:
-    """Hooks from this iteration on, newest first."""
-    for record in backwards(loop.folder):
-        fact = record.fact
-        if isinstance(fact, HookEnded | RoundStarted) and fact.round < first:
-            return
-        if isinstance(fact, HookEnded):
-            yield record, fact
+    for record in records(looked.standing.folder):
+        if isinstance(ended := record.fact, HookEnded) and ended.round >= first:
+            yield rows_of.row_of_hook(ended, record.at, tasks.get(ended.round))
 
 
 def write_report(path: Path, text: str) -> None:
@@ -138,7 +120,7 @@ def write_report(path: Path, text: str) -> None:
 # -- sessions ----------------------------------------------------------------------------------------------------------
 
 
-def sessions(root: Path, task: str | None, *, latest: bool) -> Sessions:
+def sessions(root: Path, task: str | None, *, latest: bool) -> tuple[Session, ...]:
     """Of every task, of one, or of the one that was worked on last."""
     looked = project.look(root)
     _refuse_unknown(looked, task)
@@ -179,30 +161,13 @@ def _newest(root: Path, loop: Standing | None, task: str | None) -> int:
 # -- health ------------------------------------------------------------------------------------------------------------
 
 
-class Watchdog(msgspec.Struct, frozen=True, kw_only=True):
-    """Who starts the run again if it dies."""
-
-    kind: str  # daemon, service; another one is for all loops of a person
-    pid: int
-
-    @property
-    def line(self) -> str:
-        return f"{self.kind} (pid {self.pid})"
-
-
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer, why, and what it rests on."""
+    """The answer, why, and what happened last; `status` has the figures."""
 
     health: Level
     problems: tuple[str, ...]
-    project: str | None = None
     project_dir: str
-    overall_status: str | None = None
-    iteration: int = 0
-    current_task: str | None = None
-    running: bool = False
-    heartbeat_age_seconds: float | None = None  # of the run that is at work
-    watchdog: Watchdog | None = None
+    watchdog: str | None = None  # who starts the run again if it dies: `daemon (pid 4711)`
     events: rows_of.Summary | None = None
 
 
@@ -212,7 +177,7 @@ def health(given: Path, events_limit: int) -> Health:
         root = project.root_of(given)
     except UserError as error:
         return Health(health=Level.ERROR, problems=(error.sentence,), project_dir=str(given))
-    watchdog, looked, problems = _watchdog(root), None, list[Finding]()
+    watch, looked, problems = _watch(root), None, list[Finding]()
     try:
         project.config_of(root)
     except UserError as error:
@@ -220,7 +185,7 @@ def health(given: Path, events_limit: int) -> Health:
     try:
         if project.standing_of(root):
             looked = project.look(root)
-            problems += (Finding(verdict=Level.DEGRADED, what=each) for each in _troubles(looked, watchdog))
+            problems += (Finding(verdict=Level.DEGRADED, what=each) for each in _troubles(looked, watch))
     except UserError as error:
         problems.append(Finding(verdict=Level.ERROR, what=error.sentence))
     found = native.health(loops.registry_of().root, (), problems)
@@ -228,41 +193,26 @@ def health(given: Path, events_limit: int) -> Health:
         health=found.verdict,
         problems=tuple(each.what for each in found.findings),
         project_dir=str(root),
-        watchdog=watchdog,
+        watchdog=f"{watch.kind} (pid {watch.pid})" if watch else None,
+        events=rows_of.summary_of(_recent(looked, Wanted(limit=events_limit))) if looked else None,
     )
-    return looked.for_others(_with_figures(answer, looked, events_limit)) if looked else answer
+    return looked.for_others(answer) if looked else answer
 
 
-def _watchdog(root: Path) -> Watchdog | None:
+def _watch(root: Path) -> Watch | None:
+    """Who keeps it running; bydawn's own service takes care of what no one else watches."""
     registry = loops.registry_of()
-    if watch := watches.of(registry, root):
-        return Watchdog(kind=watch.kind, pid=watch.pid)
-    every = watches.of(registry, None)  # bydawn's own takes care of what no one else watches
-    return Watchdog(kind=f"{every.kind} of all loops", pid=every.pid) if every else None
+    every = watches.of(registry, None)
+    return watches.of(registry, root) or (Watch(kind=f"{every.kind} of all loops", pid=every.pid) if every else None)
 
 
-def _with_figures(answer: Health, looked: Looked, events_limit: int) -> Health:
-    document, loop = looked.document, looked.standing
-    age = heartbeat.age(loop.folder) if loop.alive else None
-    return msgspec.structs.replace(
-        answer,
-        project=document.meta.project_name,
-        overall_status=document.meta.overall_status,
-        iteration=document.meta.iteration,
-        current_task=current_task(document),
-        running=loop.alive,
-        heartbeat_age_seconds=None if age is None else round(age, 1),
-        events=rows_of.summary_of(_recent(looked, Wanted(limit=events_limit))),
-    )
-
-
-def _troubles(looked: Looked, watchdog: Watchdog | None) -> Iterator[str]:
+def _troubles(looked: Looked, watch: Watch | None) -> Iterator[str]:
     """What blocks the project, or else the tasks that are blocked while it goes on; and a run that hangs."""
     document, loop = looked.document, looked.standing
     blocker = document.meta.last_blocker
-    if watchdog and blocker and blocker.reason == texts.DIED:
-        told = f": `{NAME} {watchdog.kind} status`" if watchdog.kind in ("daemon", "service") else ""
-        yield f"the process that ran it died, and the {watchdog.kind} has not started it again yet{told}"
+    if watch and blocker and blocker.reason == texts.DIED:
+        told = f": `{NAME} {watch.kind} status`" if watch.kind in ("daemon", "service") else ""
+        yield f"the process that ran it died, and the {watch.kind} has not started it again yet{told}"
     elif document.meta.overall_status == codes.BLOCKED:
         yield f"blocked by {blocker.code}: {blocker.reason}" if blocker else "blocked"
     else:
