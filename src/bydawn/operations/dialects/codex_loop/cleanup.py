@@ -3,12 +3,13 @@
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from bydawn.core.facts import RoundStarted
+from bydawn.dialects import follower
 from bydawn.dialects.codex_loop import DIALECT, files
 from bydawn.dialects.codex_loop.config import Cleanup, Pruned
 from bydawn.operations import worktrees
@@ -46,7 +47,6 @@ class _File(msgspec.Struct, frozen=True):
     path: str
     size: int
     written: float
-    identity: tuple[int, int]
 
 
 def rules(asked: Asked, usual: Cleanup) -> dict[str, tuple[int, int | None]]:
@@ -73,7 +73,8 @@ def clean(root: Path, asked: Asked, *, with_worktree: bool, apply: bool) -> Clea
         raise trouble
     ranks, now = _ranks(every), time.time()
     going = [each for name, rule in wanted.items() for each in _going(root, FOLDERS[name], ranks, *rule, now)]
-    stuck = dict(_removed(root, going)) if apply else {}
+    unchanged = [each.path for each in going if apply and _file(root, each.path) == each]
+    _, stuck = follower.remove(root, unchanged)
     return Cleaned(
         files=tuple(each.path for each in going),
         bytes=sum(each.size for each in going),
@@ -114,21 +115,7 @@ def _file(root: Path, path: str) -> _File | None:
             found = os.lstat(name, dir_fd=folder)
     except OSError:
         return None
-    identity = (found.st_ino, found.st_mtime_ns)
-    return _File(path, found.st_size, found.st_mtime, identity) if stat.S_ISREG(found.st_mode) else None
-
-
-def _removed(root: Path, going: list[_File]) -> Iterator[tuple[str, str]]:
-    """Remove them; those that could not be, and why. What was written again since we looked stays."""
-    for each in going:
-        try:
-            with open_parent(root, each.path) as (folder, name):
-                if (now := _file(root, each.path)) and now.identity == each.identity:
-                    os.unlink(name, dir_fd=folder)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            yield each.path, error.strerror or str(error)
+    return _File(path, found.st_size, found.st_mtime) if stat.S_ISREG(found.st_mode) else None
 
 
 def _worktree(standing: Standing, *, apply: bool) -> Removal | None:
