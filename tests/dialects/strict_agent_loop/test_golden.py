@@ -30,10 +30,37 @@ from bydawn.dialects.strict_agent_loop.document import (
     stop_report,
     with_claim,
 )
-from bydawn.dialects.strict_agent_loop.formats import FORMATS, Line, Registry, RegistryEntry, State, StopReport
+from bydawn.dialects.strict_agent_loop.formats import (
+    Event,
+    IterationLine,
+    Line,
+    Part,
+    RegistryEntry,
+    State,
+    StatusLine,
+    StopReport,
+    Time,
+)
 from core.facts_made import BORN, NOON, decided, ended, run_started, started
 from dialects.strict_made import BY_HAND, CONTRACT, WORKSPACE, a_task, an_event, an_iteration, verdicts
 
+
+class Registry(Part, frozen=True, kw_only=True):
+    """The file `registry.json`, with all tasks of a workspace."""
+
+    schema_version: int = 1
+    updated_at: Time
+    tasks: dict[str, RegistryEntry]
+
+
+FORMATS: dict[str, type[Part]] = {  # of all JSON files
+    "registry.json": Registry,
+    paths.STATE: State,
+    paths.EVENTS: Event,
+    paths.ITERATIONS: IterationLine,
+    paths.STATUSES: StatusLine,
+    paths.STOP_REPORT: StopReport,
+}
 GOLDEN = Path(__file__).with_name("golden")
 NIGHT = a_task(replace(CONTRACT, resume_thread=True))
 TOO_EARLY = {"stop_met": True, "stop_reason": "all numbers are there"}
@@ -203,7 +230,7 @@ def fits(value: Any, schema: dict[str, Any], known: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize(("story", "name"), [each for each in FILES if each[1].endswith(("json", "jsonl"))])
 def test_every_file_fits_the_schema_that_is_made_from_its_format(story: str, name: str) -> None:
-    kind = FORMATS[paths.REGISTRY if name == "registry.json" else name]
+    kind = FORMATS[name]
     (schema,), known = msgspec.json.schema_components([kind])
     text = (GOLDEN / story / name).read_text()
     for part in text.splitlines() if name.endswith("jsonl") else [text]:

@@ -308,24 +308,6 @@ class RegistryEntry(Part, frozen=True, kw_only=True):
     blocker_reason: str | None
 
 
-class Registry(Part, frozen=True, kw_only=True):
-    """The file `registry.json`, with all tasks of a workspace."""
-
-    schema_version: int = 1
-    updated_at: Time
-    tasks: dict[str, RegistryEntry] = {}
-
-
-FORMATS: dict[str, type[Part]] = {  # the one table of all JSON files
-    paths.REGISTRY: Registry,
-    paths.STATE: State,
-    paths.EVENTS: Event,
-    paths.ITERATIONS: IterationLine,
-    paths.STATUSES: StatusLine,
-    paths.STOP_REPORT: StopReport,
-}
-
-
 def moment(at: datetime) -> Time:
     """A time as all files write it.
 
