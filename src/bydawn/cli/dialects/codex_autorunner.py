@@ -13,8 +13,9 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopStopped
 from bydawn.core.text import plain
 from bydawn.core.values import EXIT_CODES, Act, End
-from bydawn.dialects.codex_autorunner.config import CONFIG, FOLDER, LOG, NAME
+from bydawn.dialects.codex_autorunner.config import CONFIG, FOLDER, LOCK, LOG, NAME
 from bydawn.dialects.codex_autorunner.files import ERROR
+from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_autorunner import documents, logs, repository
 from bydawn.process.guardian import Tether
 
@@ -232,9 +233,9 @@ def kill(root: Path) -> int:
     if operation.kill(root):
         click.echo("  Killed. Nothing of it is running any more.")
         return 0
-    if pid := repository.owner_of_lock(root):
+    if pid := loops.named_by_another(root, LOCK):
         raise UserError(
-            f"process {pid} is not ours to end", cause=f"{FOLDER}/lock names it", hint=f"if it is the one: kill {pid}"
+            f"process {pid} is not ours to end", cause=f"{LOCK} names it", hint=f"if it is the one: kill {pid}"
         )
     click.echo("  Nothing is running here.")
     return 0

@@ -94,7 +94,7 @@ def _sandbox(root: Path, config: Config) -> str:
 def _lock(root: Path) -> Finding:
     if standing := running.alive(root):
         return Finding(name="lock", ok=True, detail=f"{NAME} is running here ({standing.loop.id})")
-    if pid := repository.owner_of_lock(root):
+    if pid := loops.named_by_another(root, LOCK):
         hint = f"end it, or take over: `{NAME} run --force`"
         return Finding(name="lock", ok=False, detail=f"{LOCK} names process {pid}, which is none of ours", hint=hint)
     return Finding(name="lock", ok=True, detail="free")

@@ -10,7 +10,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.history import History
 from bydawn.core.keys import checked
 from bydawn.dialects.codex_autorunner import DIALECT, config
-from bydawn.dialects.codex_autorunner.config import CONFIG, LOCK, NAME, Config
+from bydawn.dialects.codex_autorunner.config import CONFIG, NAME, Config
 from bydawn.dialects.codex_autorunner.files import ERROR, State, run_id, state_of
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_autorunner import logs
@@ -18,12 +18,10 @@ from bydawn.operations.preconditions import checked_workspace
 from bydawn.settings import yaml
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
-from bydawn.system import kernel
 from bydawn.system.git import Git
-from bydawn.system.reading import read_inside, read_text
+from bydawn.system.reading import read_text
 
 _MOST = 10**9  # a number of runs; more is a mistake
-_LONGEST = 1 << 14  # bytes of a lock
 
 
 def root_of(path: Path | None) -> Path:
@@ -104,23 +102,6 @@ def _of_loop(standing: Standing | None) -> State:
     if standing.state.stopped or standing.alive:
         return found
     return replace(found, status=ERROR, reason="its process was killed or crashed")
-
-
-def owner_of_lock(root: Path) -> int | None:
-    """The process of another program that the lock names, if it lives. What a loop of ours wrote there says nothing:
-    it has a lock of its own, and after a crash the number is another process's one day."""
-    text = _bytes(root, LOCK).strip()
-    pid = int(text) if text.isdigit() and len(text) < 10 else 0
-    if not pid or not kernel.is_alive(pid):
-        return None
-    return None if loops.wrote(root, LOCK) else pid
-
-
-def _bytes(root: Path, path: str) -> bytes:
-    try:
-        return read_inside(root, path, _LONGEST) or b""
-    except UserError:
-        return b""
 
 
 def standing(root: Path) -> State:

@@ -104,7 +104,7 @@ def occupied(cause: str) -> UserError:
 def refuse_beside_another(root: Path) -> None:
     if (standing := alive(root)) and lock.wait_for_the_dying(standing.folder.lock):
         raise occupied(f"the loop {standing.loop.id} is at work")
-    if pid := repository.owner_of_lock(root):
+    if pid := loops.named_by_another(root, LOCK):
         raise UserError(
             "another instance may be running here",
             cause=f"{LOCK} names process {pid}, which lives and is none of ours",

@@ -13,23 +13,17 @@ from bydawn.dialects.codex_loop.files import HOOKS, LOGS, PROMPTS, RUNS
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_loop import project
 from bydawn.store import watches
-from bydawn.system import kernel
 from bydawn.system.reading import read_inside
 
-_HIGHEST_PID = 1 << 22  # that Linux gives
 _WHOLE = (STATE, METRICS, SCHEMA)
 _BEFORE = f"{FOLDER}/before"
 
 
 def refuse_live(root: Path) -> None:
-    """It knows nothing of our lock. What a loop of ours wrote there says nothing."""
+    """It knows nothing of our lock."""
     for path in (LOCK, DAEMON):
-        found = _json(root, path)
-        pid = found.get("pid") if isinstance(found, dict) else found
-        if type(pid) is not int or not 0 < pid <= _HIGHEST_PID or not kernel.is_alive(pid):
-            continue
         watch = watches.of(loops.registry_of(), root)
-        if not loops.wrote(root, path) and not (watch and watch.pid == pid):
+        if (pid := loops.named_by_another(root, path)) and not (watch and watch.pid == pid):
             raise UserError(
                 "another codex-loop may be running here",
                 cause=f"{path} names process {pid}, which is alive",

@@ -20,7 +20,6 @@ from bydawn.dialects.strict_agent_loop.paths import NAME
 from bydawn.operations.dialects import loops
 from bydawn.operations.preconditions import checked_workspace, is_inside_a_round
 from bydawn.store.registry import Standing
-from bydawn.system import kernel
 from bydawn.system.reading import read_inside
 
 EXIT_NOT_FOUND = 1
@@ -148,11 +147,6 @@ def can_make(workspace: Path) -> bool:
     return True
 
 
-def read_state(workspace: Path, name: str) -> State:
-    """What the file of a task says now."""
-    return _read(workspace, name)
-
-
 def of_another_path(workspace: Path) -> list[State]:
     """What files here say of tasks whose workspace had another path: it was renamed, or this is a copy."""
     found = []
@@ -202,14 +196,12 @@ def _options(now: State) -> str:
 
 def refuse_foreign_supervisor(task: Task) -> None:
     """Another program may be at work on it right now; or an agent wrote this, so no command here ends a process."""
-    path, data = Path(task.state_path).parent / "supervisor.lock", None
-    with suppress(UserError):
-        data = read_inside(task.workspace, str(path.relative_to(task.workspace)), 10_000)
-    if (pid := re.search(rb"\d{1,9}", data or b"")) and kernel.stat_fields(int(pid[0])):
+    path = paths.of(task.id, "supervisor.lock")
+    if pid := loops.named_by_another(task.workspace, path):
         raise UserError(
             "another supervisor may be at work",
-            cause=f"{path} names process {int(pid[0])}, which is alive",
-            hint=f"`ps -fp {int(pid[0])}` says what it is; if no supervisor: `rm {shlex.quote(str(path))}`",
+            cause=f"{task.workspace}/{path} names process {pid}, which is alive",
+            hint=f"`ps -fp {pid}` says what it is; if no supervisor: `rm {shlex.quote(f'{task.workspace}/{path}')}`",
             exit_code=8,
         )
 
@@ -250,7 +242,7 @@ def _existing(workspace: Path, name: str) -> Task:
         cause = f"there is no {task.state_path}"
         raise UserError(f"there is no task {name}", cause=cause, hint=hint, exit_code=EXIT_NOT_FOUND)
     if task.standing is None:
-        _read(workspace, name)  # says why, if it cannot be read
+        read_state(workspace, name)  # says why, if it cannot be read
     return task
 
 
@@ -258,13 +250,13 @@ def _task(workspace: Path, name: str, standing: Standing | None) -> Task:
     """In a sandbox its ledger may be seen; what the session has recorded since is only in its files."""
     found = None
     with suppress(UserError):
-        found = _read(workspace, name)
+        found = read_state(workspace, name)
     if standing and found and not _is_writable(standing):
         standing = None
     return Task(workspace=workspace, id=name, standing=standing, document=found)
 
 
-def _read(workspace: Path, name: str) -> State:
+def read_state(workspace: Path, name: str) -> State:
     """A state.json; whatever is wrong with it is said."""
     path = paths.of(name, paths.STATE)
     where = f"{workspace}/{path}"
