@@ -62,15 +62,15 @@ def refuse_by_hand(loop: Loop) -> None:
         )
 
 
-def checked_workspace(path: Path) -> Path:
-    """The real path of an existing folder."""
+def checked_workspace(path: Path, hint: str = "choose an existing folder with -C") -> Path:
+    """The real path of an existing folder; `hint` says how to name one."""
     try:
         real = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:
         cause = getattr(error, "strerror", None) or str(error)
-        raise UserError(f"there is no folder {path}", cause=cause, hint="choose an existing folder with -C") from None
+        raise UserError(f"there is no folder {path}", cause=cause, hint=hint) from None
     if not real.is_dir():
-        raise UserError(f"{path} is not a folder", hint="choose a folder with -C")
+        raise UserError(f"{path} is not a folder", hint=hint)
     try:
         str(real).encode()
     except UnicodeEncodeError:

@@ -26,7 +26,7 @@ _MOST = 10**9  # a number of runs; more is a mistake
 
 def root_of(path: Path | None) -> Path:
     """The git root above a folder."""
-    here = _folder(path)
+    here = checked_workspace(path or Path(), "give an existing folder: --repo PATH")
     git = Git(folder=here, seconds=20)
     if git.answer("rev-parse", "--is-inside-work-tree") == "true\n" and (
         top := git.answer("rev-parse", "--show-toplevel")
@@ -44,13 +44,6 @@ def is_git(folder: Path) -> bool:
     """A bare repository, or a folder of git's own. Nothing of it is used, so its configuration may be read."""
     git = Git(folder=folder, seconds=20, config={"safe.bareRepository": "all"})
     return git.answer("rev-parse", "--is-inside-git-dir") == "true\n"
-
-
-def _folder(path: Path | None) -> Path:
-    try:
-        return checked_workspace(path or Path())
-    except UserError as error:
-        raise UserError(error.what, cause=error.cause, hint="give an existing folder: --repo PATH") from None
 
 
 def config_of(root: Path) -> Config:

@@ -34,10 +34,7 @@ _IGNORED = f"{FOLDER}/"
 
 def root_of(path: Path) -> Path:
     """The folder that a person named; for the current one, the project above it if it has no file of its own."""
-    try:
-        here = checked_workspace(path)
-    except UserError as error:
-        raise UserError(error.what, cause=error.cause, hint="give an existing folder: --project-dir PATH") from None
+    here = checked_workspace(path, "give an existing folder: --project-dir PATH")
     above = folders_above(here) if path == Path() else ()
     return next((each for each in above if os.path.lexists(each / CONFIG)), here)
 

@@ -1,5 +1,6 @@
 """Start a session, go on with one, end one."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -31,12 +32,8 @@ _BIGGEST = 1 << 20  # bytes of a template
 
 
 def folder_of(path: str) -> Path:
-    try:
-        return checked_workspace(Path(path).expanduser())
-    except (UserError, RuntimeError) as error:
-        what = error.what if isinstance(error, UserError) else f"there is no folder {path}"
-        cause = error.cause if isinstance(error, UserError) else str(error)
-        raise UserError(what, cause=cause, hint=f"give the folder of a project: {NAME} start ~/projects/app1") from None
+    there = Path(os.path.expanduser(path))  # noqa: PTH111 - as it is where there is no such user
+    return checked_workspace(there, f"give the folder of a project: {NAME} start ~/projects/app1")
 
 
 def wanted(folder: Path, found: Config, name: str | None, template: Path | None, *, in_front: bool) -> Start:

@@ -70,12 +70,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 def workspace_of(path: str | None) -> Path:
     """The folder that a person named, or the current one."""
-    try:
-        return checked_workspace(Path(path or ".").expanduser())
-    except (UserError, RuntimeError) as error:
-        what = error.what if isinstance(error, UserError) else f"there is no folder {path}"
-        cause = error.cause if isinstance(error, UserError) else str(error)
-        raise UserError(what, cause=cause, hint="give the root of the repository: --workspace-root PATH") from None
+    there = Path(os.path.expanduser(path or "."))  # noqa: PTH111 - as it is where there is no such user
+    return checked_workspace(there, "give the root of the repository: --workspace-root PATH")
 
 
 def every(workspace: Path) -> list[Task]:
