@@ -100,7 +100,7 @@ CASES = {
     "binary": Case(SUPERVISE, "state.json", code=1, arrange=instead(bytes(range(256)))),
     "nested": Case(EVENT, "state.json", code=1, arrange=instead(b"[" * 100_000)),
     "50 MB": Case(EVENT, "state.json", arrange=huge),
-    "a link": Case(EVENT, "state.json", arrange=a_link),
+    "a link": Case(EVENT, "state.json", code=1, arrange=a_link),
     "another task's state": Case(EVENT, "other", code=1, arrange=anothers),
     "the state of one task, the name of another": Case((*EVENT, "--task-id", "other"), "other"),
     "data without =": Case((*EVENT, "--data", "novalue"), "novalue"),

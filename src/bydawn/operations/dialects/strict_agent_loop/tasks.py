@@ -88,8 +88,9 @@ def every(workspace: Path) -> list[Task]:
 
 def find(state: str | None, workspace: str | None = None, task: str | None = None) -> Task:
     """The task that is meant: by the path of its state, by its id, or the only one that is not over here."""
-    if state is not None:
-        return _existing(*_address(state, task))
+    workspace, task = place_of(state, workspace, task)
+    if state and workspace and not Path(workspace).is_dir():
+        raise unreadable(state, f"there is no folder {workspace}")
     folder = workspace_of(workspace)
     if task is not None:
         return _existing(folder, task)
@@ -115,9 +116,10 @@ def place_of(state: str | None, workspace: str | None, task: str | None) -> tupl
     """A workspace and a task's id; the path of a state stands for both."""
     if state is None:
         return workspace, task
-    place = _PLACE.fullmatch(absolute(state))
+    place = _PLACE.fullmatch(os.path.abspath(os.path.expanduser(state)))  # noqa: PTH100, PTH111 - links in it stay
     if place is None:
-        raise _no_address(state)
+        hint = f"it is .codex-loop/tasks/<task-id>/state.json in the workspace; `{NAME} list-tasks` shows the paths"
+        raise UserError(f"{state} is not the state of a task", cause="a task has one place", hint=hint)
     if task not in (None, place[2]):
         cause = f"--state names {place[2]}"
         raise UserError(f"{task} is another task", cause=cause, hint="give only one of --state and --task-id")
@@ -208,26 +210,6 @@ def unreadable(path: str, why: str = "it is not a state of a task") -> UserError
 
 
 # -- what is on disk ---------------------------------------------------------------------------------------------------
-
-
-def _address(state: str, task: str | None) -> tuple[Path, str]:
-    folder, name = place_of(state, None, task)
-    assert folder and name  # noqa: S101 - a state has both
-    if Path(absolute(state)).is_symlink():
-        raise UserError(f"{state} is a link", cause="a state is a file", hint="give the path of the task itself")
-    if not Path(folder).is_dir():
-        raise UserError(f"there is no folder {folder}", hint="check the path", exit_code=EXIT_NOT_FOUND)
-    return checked_workspace(Path(folder)), name
-
-
-def absolute(path: str) -> str:
-    """As it was typed, from the root on; links in it stay, so that they are seen."""
-    return os.path.normpath(Path(path).expanduser().absolute())
-
-
-def _no_address(state: str) -> UserError:
-    hint = f"it is .codex-loop/tasks/<task-id>/state.json in the workspace; `{NAME} list-tasks` shows the paths"
-    return UserError(f"{state} is not the state of a task", cause="a task has one place", hint=hint)
 
 
 def _existing(workspace: Path, name: str) -> Task:
