@@ -74,6 +74,13 @@ def test_the_installed_dialect_says_what_a_fork_of_it_says(home: Home, words: tu
     assert said(home.start(*words, command="waylon-smithers")) == forked
 
 
+def test_a_link_with_another_name_is_told_the_names_of_the_tools(tmp_path: Path) -> None:
+    (tmp_path / "butler").symlink_to(Path(sys.executable).with_name("waylon-smithers"))
+    shown = subprocess.run([tmp_path / "butler", "list"], capture_output=True, text=True, timeout=60)
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert shown.stderr.startswith("error: 'butler' is none of the tools\n hint: call it codex-autorunner, ")
+
+
 COMMANDS = ("bydawn", "codex-autorunner", "codex-loop", "rloop", "strict-agent-loop", "waylon-smithers")
 EDITABLE = ("install", "--ignore-installed", "--no-deps", "--no-build-isolation", "--editable")
 

@@ -15,7 +15,13 @@ LATER = ("bz2", "difflib", "inspect", "ipaddress", "lzma", "selectors", "tempfil
 
 def dialect() -> int:
     """The installed command of another tool, by the name under which it was called."""
-    return main(tool=os.path.basename(sys.argv[0]))  # noqa: PTH119 - pathlib would take longer than all the rest
+    from bydawn import dialects
+
+    name = os.path.basename(sys.argv[0])  # noqa: PTH119 - pathlib would take longer than all the rest
+    if name in dialects.TABLE:
+        return main(tool=name)
+    print(f"error: {name!a} is none of the tools\n hint: call it {', '.join(dialects.TABLE)}", file=sys.stderr)
+    return 2
 
 
 def main(arguments: list[str] | None = None, tool: str = "") -> int:
