@@ -204,3 +204,7 @@ def test_a_damaged_byte_in_the_record_is_an_error_also_where_a_snapshot_stands_f
     ledger.write_bytes(data)
     [error] = doctor.examine(stage.root).errors
     assert f"the ledger {ledger} is damaged at line 1" in error
+    assert "`codex-loop doctor --repair`" in error
+    repaired = doctor.examine(stage.root, repair=True)
+    assert (repaired.errors, "the record was damaged: kept the first 0 records" in repaired.fixed[0]) == ([], True)
+    assert [row for row in doctor.examine(stage.root).checked if row.endswith("records are intact")]

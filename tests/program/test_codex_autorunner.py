@@ -783,6 +783,20 @@ def test_doctor_says_what_is_wrong_and_how_to_fix_it(runner: Autorunner) -> None
     assert (sick.code != 0, "codex login" in sick.out) == (True, True), sick
 
 
+def test_doctor_looks_at_what_is_on_record(runner: Autorunner) -> None:
+    runner.ready()
+    runner.plays(ITEM)
+    assert runner("run").code == 0
+    assert "records are intact" in runner("doctor").out
+    ledger = runner.home.folder() / "ledger.jsonl"
+    data = bytearray(ledger.read_bytes())
+    data[40] ^= 1
+    ledger.write_bytes(data)
+    sick = runner("doctor")
+    assert (sick.code != 0, "is damaged at line 1" in sick.out) == (True, True), sick
+    assert "`codex-autorunner --help` says what repairs it" in sick.out
+
+
 # -- a directory of another program ------------------------------------------------------------------------------------
 
 ORIGINAL = {

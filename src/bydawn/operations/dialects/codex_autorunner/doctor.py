@@ -5,14 +5,17 @@ from functools import partial
 from pathlib import Path
 
 from bydawn.core.errors import UserError
-from bydawn.dialects.codex_autorunner import DIALECT
+from bydawn.dialects import own_words
+from bydawn.dialects.codex_autorunner import DIALECT, texts
 from bydawn.dialects.codex_autorunner.config import CODEX, CONFIG, LOCK, NAME, Config, asked
+from bydawn.operations import doctor as native
 from bydawn.operations import trust
 from bydawn.operations.agents import look
 from bydawn.operations.dialects import begin, loops
 from bydawn.operations.dialects import config as own_config
 from bydawn.operations.dialects.codex_autorunner import documents, repository, running
 from bydawn.operations.doctor import Finding
+from bydawn.operations.leftovers import with_leftovers
 from bydawn.settings.trust import Trusts
 
 
@@ -34,6 +37,7 @@ def examine(repo: Path | None) -> Iterator[Finding]:
         yield _tried(kind, partial(_document, root, config, kind))
     yield _tried("prompt", lambda: _prompt(root, config))
     yield _lock(root)
+    yield from _records(root)
     if refusal := _untrusted(root):
         yield _bad("trust", refusal)
         return  # nothing of it is run before a person has agreed
@@ -98,6 +102,18 @@ def _lock(root: Path) -> Finding:
         hint = f"end it, or take over: `{NAME} run --force`"
         return Finding(name="lock", ok=False, detail=f"{LOCK} names process {pid}, which is none of ours", hint=hint)
     return Finding(name="lock", ok=True, detail="free")
+
+
+def _records(root: Path) -> Iterator[Finding]:
+    """Whether what happened here is on record as it was written."""
+    for standing in with_leftovers(loops.in_workspace(DIALECT, root)):
+        try:
+            found = native.of_loop(standing)
+        except UserError as error:
+            yield _bad("record", UserError(error.what, cause=error.cause, hint=f"`{NAME} --help` says what repairs it"))
+        else:
+            hint = own_words.in_passing(found.hint, texts.UNIT, texts.own)
+            yield Finding(name="record", ok=found.ok, detail=found.detail, hint=hint)
 
 
 def _tried(name: str, look: Callable[[], str]) -> Finding:

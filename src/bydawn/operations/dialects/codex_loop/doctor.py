@@ -40,6 +40,7 @@ from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.settings import yaml
 from bydawn.store import watches
+from bydawn.store.ledger import Damaged
 from bydawn.store.registry import Standing
 from bydawn.system.git import Git
 from bydawn.system.paths import open_parent, unlink_regular
@@ -100,6 +101,7 @@ def _found(root: Path, looks: Sequence[Look], *, repair: bool) -> Findings:
             for section, sentence in each(_Project(root, repair, valid, loop)):
                 rows[section].append(sentence)
         except UserError as error:
+            error.hint = texts.spoken(error.hint)
             rows["errors"].append(error.sentence)
     return Findings(**rows)
 
@@ -215,9 +217,15 @@ def _record(at: _Project) -> Rows:
     if watch := watches.of(loops.registry_of(), at.root):
         yield "checked", f"a {watch.kind} (process {watch.pid}) keeps it running"
     for loop in with_leftovers([at.loop] if at.loop else []):
-        found = native.of_loop(loop)
-        said = found.detail.removeprefix(f"{loop.status}; ") + (f" → {found.hint}" if found.hint else "")
-        yield "checked" if found.ok else "warnings", texts.spoken(said)
+        try:
+            found = native.of_loop(loop)
+        except Damaged:
+            if not at.repair:
+                raise
+            yield "fixed", f"the record was damaged: {native.repair(loop).detail}"
+            continue
+        said = texts.spoken(found.detail.removeprefix(f"{loop.status}; "))
+        yield "checked" if found.ok else "warnings", said + (f" → {texts.spoken(found.hint)}" if found.hint else "")
 
 
 def _others(at: _Project) -> Rows:

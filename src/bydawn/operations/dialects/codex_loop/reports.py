@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.facts import HookEnded, RoundStarted
+from bydawn.core.facts import HookEnded, Record, RoundStarted
 from bydawn.core.history import EVENTS_KEPT
 from bydawn.core.layout import STDERR, STDOUT
 from bydawn.core.text import duration
@@ -27,7 +27,7 @@ from bydawn.operations.dialects.codex_loop.project import Looked
 from bydawn.operations.health import Finding, Level
 from bydawn.operations.settings import secrets
 from bydawn.store import heartbeat, watches
-from bydawn.store.ledger import records
+from bydawn.store.ledger import backwards, records
 from bydawn.store.registry import Standing
 from bydawn.store.watches import Watch
 from bydawn.system.writing import replace_text
@@ -91,21 +91,40 @@ def _refuse_unknown(looked: Looked, task: str | None) -> None:
 
 
 def _recent(looked: Looked, wanted: Wanted) -> tuple[Row, ...]:
-    """The last rows that are wanted, in order; of hooks, those since the oldest entry that is kept."""
-    rows = [rows_of.row_of(entry) for entry in looked.document.history]
-    rows = rows_of.in_order(rows, [*_hooks(looked)]) if wanted.has_hooks else rows
-    return tuple([row for row in rows if wanted.takes(row)][-wanted.limit :])
+    """The last rows that are wanted, in order."""
+    every = [rows_of.row_of(entry) for entry in looked.document.history]
+    rows = [row for row in every if wanted.takes(row)][-wanted.limit :]
+    if wanted.has_hooks:
+        # What is before the oldest row that can be shown need not be read.
+        is_enough, is_cut = len(rows) == wanted.limit, len(every) >= EVENTS_KEPT
+        first = rows[0].iteration if is_enough else every[0].iteration if is_cut else 0
+        rows = rows_of.in_order(rows, _hooks(looked, wanted, first))
+    return tuple(rows[-wanted.limit :])
 
 
-def _hooks(looked: Looked) -> Iterator[Row]:
-    kept = looked.document.history
-    first = kept[0].iteration if len(kept) >= EVENTS_KEPT else 0
+def _hooks(looked: Looked, wanted: Wanted, first: int) -> list[Row]:
+    """The last ones that are wanted, from this iteration on, in order."""
     tasks = {entry.iteration: entry.task_id for entry in _worked(looked)}
     if opened := looked.standing.state.open_round:
         tasks[opened.round] = opened.task_id
-    for record in records(looked.standing.folder):
-        if isinstance(ended := record.fact, HookEnded) and ended.round >= first:
-            yield rows_of.row_of_hook(ended, record.at, tasks.get(ended.round))
+    found: list[Row] = []
+    for record, ended in _ended(looked.standing, first):
+        row = rows_of.row_of_hook(ended, record.at, tasks.get(ended.round))
+        if wanted.takes(row):
+            found.append(row)
+        if len(found) == wanted.limit:
+            break
+    return found[::-1]
+
+
+def _ended(loop: Standing, first: int) -> Iterator[tuple[Record, HookEnded]]:
+    """Hooks from this iteration on, newest first."""
+    for record in backwards(loop.folder):
+        fact = record.fact
+        if isinstance(fact, HookEnded | RoundStarted) and fact.round < first:
+            return
+        if isinstance(fact, HookEnded):
+            yield record, fact
 
 
 def write_report(path: Path, text: str) -> None:
