@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from bydawn.cli.dialects import FURTHER
 from bydawn.system.paths import read_whole
 from forking import Forked
 
@@ -194,7 +196,24 @@ class Home:
 def said(process: subprocess.Popen[str], seconds: float = 60) -> Said:
     """Wait for the end of a command and collect what it said."""
     out, err = process.communicate(timeout=seconds)
+    foreign = [line for text in (out, err) for line in foreign_words(process.args, text or "")]
+    assert not foreign, (process.args, foreign)
     return Said(process.returncode, out or "", err or "")
+
+
+_THEIRS = r"\bbydawn\b|(?<![-\w])[Ll]oop \d"
+_TOOLS = dict.fromkeys(("codex-autorunner", "codex-loop", "rloop", "waylon-smithers"), rf"{_THEIRS}|\b[Rr]ounds?\b")
+_TOOLS |= {"strict-agent-loop": _THEIRS}  # whose document has rounds
+_NOT_OURS = r"\S*/\S*|'[^']*'|\"[^\"]*\"|“[^”]*”"  # paths, and what is quoted
+
+
+def foreign_words(args: Any, text: str) -> list[str]:
+    """Lines in which a tool's command names another program, a round where it has another word, or `loop 3`."""
+    theirs = next((_TOOLS[Path(word).name] for word in args if Path(word).name in _TOOLS), "")
+    if not theirs or text.startswith(("{", "[")):  # JSON, whose keys are documented
+        return []
+    lines = [re.sub(_NOT_OURS, "", line) for line in text.replace(FURTHER, "").splitlines()]
+    return [line for line in lines if re.search(theirs, line)]
 
 
 def a_repository(folder: Path, readme: str) -> None:

@@ -40,7 +40,7 @@ class Project:
     def refused(self) -> str:
         """The line that begins anew."""
         before = tree_of(self.root)
-        with pytest.raises(UserError, match="another program has begun this project") as refused:
+        with pytest.raises(UserError, match="begun") as refused:
             others.refuse_begun(self.root, "tasks")
         assert tree_of(self.root) == before
         return refused.value.hint.split("`")[1]
@@ -64,6 +64,13 @@ def test_what_it_has_done_is_in_the_line_that_begins_anew_beside_it(project: Pro
         assert project.refused() == again, text
     subprocess.run(["sh", "-c", again.removesuffix("codex-loop run") + "true"], cwd=project.root, check=True)
     others.refuse_begun(project.root, "tasks")
+
+
+def test_a_project_that_was_renamed_is_not_called_another_programs(project: Project) -> None:
+    project.write(ORIGINAL.replace("{", '{"bydawn": {"uid": "gone"},', 1))
+    with pytest.raises(UserError, match="was begun in another folder") as refused:
+        others.refuse_begun(project.root, "tasks")
+    assert refused.value.hint.startswith("if it was renamed, rename it back; or start from scratch here")
 
 
 def test_what_a_person_calls_done_is_known_by_its_id_or_by_its_number(project: Project) -> None:

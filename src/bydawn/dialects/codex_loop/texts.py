@@ -24,7 +24,7 @@ EVENTS = {"pre_round": "pre_iteration", "post_round": "post_iteration", "on_comp
 _SPOKEN = {f"hook {ours} ": f"hook {its_own} " for ours, its_own in EVENTS.items()}
 _SPOKEN |= {f"command of {ours}: ": f"command of {its_own}: " for ours, its_own in EVENTS.items()}
 _COMMANDS = {"resume": "run", "run": "run", "run --new": "run", "logs": "logs tail", "trust": "trust"}
-_COMMANDS |= {"doctor --repair": "doctor --repair"}
+_COMMANDS |= {"doctor --repair": "doctor --repair", "events": "events"}
 _COMMANDS |= dict.fromkeys(("status", "show", "why", "tasks list"), "status --summary")
 
 

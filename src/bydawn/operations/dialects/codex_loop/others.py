@@ -43,6 +43,12 @@ def refuse_begun(root: Path, folder: str) -> None:
     moved = [path for path in (*_WHOLE, LOGS, PROMPTS, RUNS, HOOKS) if os.path.lexists(root / path)]
     words = ["--done", ",".join(done)] if (done := _done(found, root, folder)) else []
     again = f"mkdir {_BEFORE} && {shlex.join(['mv', *moved, _BEFORE])} && {shlex.join([NAME, 'run', *words])}"
+    if isinstance(ours, dict):
+        raise UserError(
+            "this project was begun in another folder, or its record is gone",
+            cause="a record does not follow a folder that is renamed, copied or cloned",
+            hint=f"if it was renamed, rename it back; or start from scratch here, and keep its files: `{again}`",
+        )
     raise UserError(
         "another program has begun this project",
         cause=f"no loop that is on record wrote {theirs[0]}",
