@@ -16,6 +16,8 @@ from bydawn.web.auth import Gate, Names, Tokens
 from bydawn.web.calls import Call, Site
 from bydawn.web.loops import Loops
 from bydawn.web.page import Page, Visitor, fragment, whole
+from bydawn.web.pages import documents, log
+from bydawn.web.pages import round as rounds
 from operations.stories import STORIES, held, write_loop
 
 STEERS = Visitor(role=Role.STEER, csrf="c0ffee")
@@ -214,6 +216,24 @@ def call(loops: Loops, address: str = "", visitor: Visitor = STEERS, folder: Pat
     gate = Gate(WebKeys(loops.registry.root, "bydawn"), Names(port=0), Tokens(), read_only=False)
     site = Site(name="bydawn", folder=folder, loops=loops, gate=gate, hub=None)  # type: ignore[arg-type]
     return Call(site=site, visitor=visitor, path={"loop": address}, query=query, form={})
+
+
+def round_page(loops: Loops, address: str, number: int, visitor: Visitor, **query: object) -> Page:
+    made = call(loops, address, visitor, Path("/"), **{name: str(value) for name, value in query.items()})
+    made.path["number"] = str(number)
+    return rounds.round_page(made)
+
+
+def log_page(loops: Loops, address: str, visitor: Visitor, **query: object) -> Page:
+    return log.log_page(call(loops, address, visitor, Path("/"), **{name: str(value) for name, value in query.items()}))
+
+
+def document_page(loops: Loops, address: str, key: str, visitor: Visitor, mode: str = "", **form: str) -> Page:
+    """What is in the form is not saved yet."""
+    made = call(loops, address, visitor, mode=mode)
+    made.path["key"] = key
+    made.form = {name: [value] for name, value in form.items()} | ({"preview": ["1"]} if mode == "preview" else {})
+    return documents.document_page(made)
 
 
 @contextmanager

@@ -7,14 +7,14 @@ from urllib.parse import unquote
 import msgspec
 import pytest
 
-from bydawn.core.errors import UserError
+from bydawn.core.errors import NotFound, UserError
 from bydawn.operations import documents
 from bydawn.operations.documents import Conflict, Saved
-from bydawn.web.loops import Loops, NotHere
+from bydawn.web.loops import Loops
 from bydawn.web.page import Visitor
-from bydawn.web.pages.documents import conflict_page, document_page
+from bydawn.web.pages.documents import conflict_page
 from operations.stories import STORIES, TODO
-from web.drawn import LOOKS, STEERS, Drawn, drawn, rooms
+from web.drawn import LOOKS, STEERS, Drawn, call, document_page, drawn, rooms
 
 BAD = "<script>alert(1)</script>"
 
@@ -50,7 +50,7 @@ def test_every_document_of_every_loop_can_be_looked_at(all_loops: Loops, name: s
 
 
 def test_a_document_that_is_not_there_is_not_found(loops: Loops) -> None:
-    with pytest.raises(NotHere, match=r"no document “\.\./\.\./etc/passwd”") as error:
+    with pytest.raises(NotFound, match=r"no document '\.\./\.\./etc/passwd'") as error:
         document_page(loops, "blocked", "../../etc/passwd", STEERS)
     assert error.value.cause == "it has todo"
 
@@ -182,7 +182,7 @@ def test_a_round_that_works_is_named(loops: Loops, monkeypatch: pytest.MonkeyPat
 def conflict(loops: Loops, mine: str, base: str | None = TODO) -> tuple[Conflict, Drawn]:
     found = documents.save(loops.find("blocked"), "todo", mine, "another", base)
     assert isinstance(found, Conflict)
-    page = conflict_page(loops, "blocked", "todo", found, STEERS)
+    page = conflict_page(call(loops, "blocked"), found)
     assert page.status == 409
     return found, drawn(page)
 
@@ -221,7 +221,7 @@ def test_a_box_that_is_gone_says_that_nothing_was_ticked(loops: Loops) -> None:
     todo(loops).write_text("- [ ] other\n")
     found = documents.tick(loops.find("blocked"), "todo", 3, True, "another", "three")
     assert isinstance(found, Conflict)
-    shown = drawn(conflict_page(loops, "blocked", "todo", found, STEERS))
+    shown = drawn(conflict_page(call(loops, "blocked"), found))
     assert "Nothing was ticked: the box is no longer where it was." in shown.text
     assert not [form for form in shown.forms if form.action.endswith("/save")]
 

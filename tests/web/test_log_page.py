@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from bydawn.core.errors import NotFound
 from bydawn.operations.round_log import LogRow, new_rows
-from bydawn.web.loops import Loops, NotHere
+from bydawn.web.loops import Loops
 from bydawn.web.page import Visitor, fragment
-from bydawn.web.pages.log import log_page, log_rows
+from bydawn.web.pages.log import log_rows
 from operations.stories import STORIES
-from web.drawn import LOOKS, STEERS, Drawn, drawn, rooms
+from web.drawn import LOOKS, STEERS, Drawn, drawn, log_page, rooms
 
 BAD = "<script>alert(1)</script>"
 
@@ -37,12 +38,12 @@ def lines_in(shown: Drawn) -> list[str]:
 @pytest.mark.parametrize("name", STORIES)
 def test_the_log_of_every_round_of_every_loop_can_be_looked_at(loops: Loops, name: str, visitor: Visitor) -> None:
     for number in range(loops.find(name).state.round + 1):
-        shown = drawn(log_page(loops, name, visitor, round=number or None), visitor)
+        shown = drawn(log_page(loops, name, visitor, round=number or ""), visitor)
         assert not [form for form in shown.forms if form.action.startswith("/loops") and form.method == "post"]
 
 
 def test_a_round_that_is_not_there_is_not_found(loops: Loops) -> None:
-    with pytest.raises(NotHere, match="has no round 7"):
+    with pytest.raises(NotFound, match="has no round 7"):
         log_page(loops, "complete", STEERS, round=7)
 
 
@@ -56,12 +57,12 @@ def test_the_page_is_the_end_and_leads_to_earlier_lines(one: Loops) -> None:
     assert (lines_in(shown)[0], lines_in(shown)[-1], len(lines_in(shown))) == ("L701", "L1200", 500)
     assert "?round=1&from=201" in shown.links and "?round=1&from=701#L701" in shown.links
     assert "/loops/stopped/rounds/1/raw/stdout" in shown.links
-    middle = drawn(log_page(one, "stopped", STEERS, round=1, first=201))
+    middle = drawn(log_page(one, "stopped", STEERS, round=1, **{"from": 201}))
     assert (lines_in(middle)[0], lines_in(middle)[-1]) == ("L201", "L700")
     assert "?round=1&from=1" in middle.links and "?round=1&from=701" in middle.links
     assert "?round=1&from=201#L201" in middle.links
     assert "Round 1" not in middle.html.partition('role="log"')[2].partition("</div>\n</div>")[0]
-    first = drawn(log_page(one, "stopped", STEERS, round=1, first=1))
+    first = drawn(log_page(one, "stopped", STEERS, round=1, **{"from": 1}))
     assert "?round=1&from=1" not in first.links
 
 
@@ -88,7 +89,7 @@ def test_a_search_for_anything_is_just_a_search(one: Loops, q: str) -> None:
 
 def test_lines_can_be_shown_without_wrapping(one: Loops) -> None:
     printed(one, "stopped", 1, 3)
-    wrapped, long = (drawn(log_page(one, "stopped", STEERS, wrap=wrap)) for wrap in (True, False))
+    wrapped, long = (drawn(log_page(one, "stopped", STEERS, wrap=wrap)) for wrap in ("", "0"))
     assert "?round=1&wrap=0" in wrapped.links and "?round=1" in long.links
     assert "log no-wrap" in long.html and "log no-wrap" not in wrapped.html
     assert long.form("/loops/stopped/log").value("wrap") == "0"

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from bydawn.core.errors import NotFound
 from bydawn.core.facts import AnyFact
 from bydawn.core.outcome import Outcome
 from bydawn.core.values import Changes, LineCounts, Verdict
@@ -13,12 +14,12 @@ from bydawn.operations.round_steps import StepKind, round_steps
 from bydawn.store.ledger import encode
 from bydawn.store.lock import Lock
 from bydawn.store.registry import Registry, Standing
-from bydawn.web.loops import Loops, NotHere
+from bydawn.web.loops import Loops
 from bydawn.web.page import Visitor
-from bydawn.web.pages.round import ranges, raw_bytes, round_page
+from bydawn.web.pages.round import ranges, raw_bytes
 from core.facts_made import BORN, a_loop, a_note, checked, ended, numbered, run_started, started
 from operations.stories import SPENT, STORIES
-from web.drawn import LOOKS, STEERS, Drawn, drawn
+from web.drawn import LOOKS, STEERS, Drawn, drawn, round_page
 
 
 @pytest.mark.parametrize("visitor", [STEERS, LOOKS], ids=["steers", "looks"])
@@ -33,9 +34,9 @@ def test_every_round_of_every_loop_can_be_looked_at(loops: Loops, name: str, vis
 
 
 def test_a_round_that_is_not_there_is_not_found(loops: Loops) -> None:
-    with pytest.raises(NotHere, match="complete has no round 9"):
+    with pytest.raises(NotFound, match="complete has no round 9"):
         round_page(loops, "complete", 9, STEERS)
-    with pytest.raises(NotHere, match="no round 1"):
+    with pytest.raises(NotFound, match="no round 1"):
         round_page(loops, "session", 1, STEERS)
 
 
@@ -239,7 +240,7 @@ def test_a_raw_file_has_a_limit_and_one_that_is_not_there_says_why(stage: Stage)
     stage.write(started(1), ended(1))
     stage.put(1, "stdout", "0123456789")
     assert raw_bytes(stage.standing, 1, "stdout", 4) == b"6789"
-    with pytest.raises(NotHere, match="no such file") as gone:
+    with pytest.raises(NotFound, match="no such file") as gone:
         raw_bytes(stage.standing, 1, "stderr", 4)
     assert gone.value.cause == "it was removed by `bydawn clean`"
 

@@ -18,14 +18,11 @@ from bydawn.store.web_keys import Role
 from bydawn.web.loops import Loops
 from bydawn.web.page import Visitor
 from bydawn.web.pages.chat import chat_page
-from bydawn.web.pages.documents import document_page
-from bydawn.web.pages.log import log_page
 from bydawn.web.pages.question import accept_page, error_page, stop_page
-from bydawn.web.pages.round import round_page
 from bydawn.web.pages.setup import doctor_page, login_page, settings_page, start_page
 from bydawn.web.pages.why import why_page
 from operations.stories import STORIES
-from web.drawn import LOOKS, STEERS, call, drawn, rooms
+from web.drawn import LOOKS, STEERS, call, document_page, drawn, log_page, rooms, round_page
 
 BAD = "<script>alert(1)</script>"
 

@@ -27,6 +27,10 @@ class UserError(Exception):
         return ": ".join(filter(None, (self.what, self.cause))) + (f" → {self.hint}" if self.hint else "")
 
 
+class NotFound(UserError):
+    """There is no such loop, round, task or document."""
+
+
 class OwnFailure(UserError):
     """Not the person's mistake: a bug of ours, or trouble with the machine (a full disk, a damaged ledger)."""
 

@@ -13,7 +13,7 @@ import msgspec
 
 from bydawn.core import merging, task_folder
 from bydawn.core import tasks as checklist
-from bydawn.core.errors import UserError
+from bydawn.core.errors import NotFound, UserError
 from bydawn.core.facts import RoundEnded, RoundStarted
 from bydawn.core.globs import ALWAYS_PROTECTED, is_protected
 from bydawn.core.loop import Loop, OnTamper
@@ -34,10 +34,6 @@ _TRIES = 5  # at ticking a box in a file that something else writes at the same 
 _LOOKED_AT = 1000  # last facts, for the round that changed a document
 _KEYS_NAMED = 20
 _TODO, _TASK = "todo", "task-"
-
-
-class NoSuchDocument(UserError):
-    """A loop has no document with this key."""
 
 
 class DocumentName(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,11 +130,6 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
 def documents(standing: Standing) -> tuple[DocumentName, ...]:
     """All documents of a loop."""
     return tuple(_named(place, _look(place)) for place in _places(standing).values())
-
-
-def keys(standing: Standing) -> tuple[str, ...]:
-    """Their keys; no document is read for this."""
-    return tuple(_places(standing))
 
 
 def read(standing: Standing, key: str) -> Document:
@@ -340,7 +331,7 @@ def _place(standing: Standing, key: str) -> _Place:
         return places[key]
     known = [*places]
     more = f" and {len(known) - _KEYS_NAMED} more" if len(known) > _KEYS_NAMED else ""
-    raise NoSuchDocument(
+    raise NotFound(
         f"{standing.loop.id} has no document {shorten(visible(key), 40)!r}",
         cause=f"it has {', '.join(map(visible, known[:_KEYS_NAMED]))}{more}" if known else "it only has a prompt",
         hint="choose one of these" if known else "give its settings a task list, or a file for notes",

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
-from bydawn.core.errors import UserError
+from bydawn.core.errors import NotFound
 from bydawn.core.facts import ChecksEnded, CommitEnded, RoundEnded
 from bydawn.core.history import Attempt, History
 from bydawn.core.loop import Loop, Ticks
@@ -113,7 +113,7 @@ def the_round(standing: Standing, number: int) -> Attempt:
     for attempt in rounds(standing):
         if attempt.round == number:
             return attempt
-    raise UserError(
+    raise NotFound(
         f"the loop {standing.loop.id} has no round {number}", hint=f"its last round so far is {standing.state.round}"
     )
 

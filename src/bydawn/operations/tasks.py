@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core import added_lines, checkpoint, new_task, task_folder
-from bydawn.core.errors import UserError
+from bydawn.core.errors import NotFound, UserError
 from bydawn.core.loop import Checkpoint, Loop
 from bydawn.core.progress import forgiven
 from bydawn.core.state import LoopState
@@ -197,14 +197,14 @@ def named(board: Board, word: str) -> Listed:
     shown = shorten(visible(word), _SHOWN)
     if found:
         hint = "use its number or its id, or more of its text"
-        raise UserError(f"{shown!r} matches {len(found)} tasks", cause=_rows(found), hint=hint)
+        raise NotFound(f"{shown!r} matches {len(found)} tasks", cause=_rows(found), hint=hint)
     from difflib import get_close_matches  # needed only after a typo
 
     names = {_folded(text[:200]): task for task in tasks for text in (task.id, task.text)}
     near = list(dict.fromkeys(names[name] for name in get_close_matches(wanted[:200], names, cutoff=0.5)))
     cause = f"similar: {_rows(near)}" if near else f"{board.file} has {len(tasks)} tasks"
     hint = Advice(Act("tasks list", board.reference if board.standing else ""), " lists them all")
-    raise UserError(f"there is no task {shown!r}", cause=cause, hint=hint)
+    raise NotFound(f"there is no task {shown!r}", cause=cause, hint=hint)
 
 
 def _no_tasks(board: Board) -> UserError:

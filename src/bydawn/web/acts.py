@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bydawn.core.errors import OwnFailure, UserError
+from bydawn.core.errors import NotFound, OwnFailure, UserError
 from bydawn.core.facts import LoopStopped, RunStarted
 from bydawn.core.text import shorten
 from bydawn.core.values import Status, TaskStatus
@@ -14,7 +14,7 @@ from bydawn.operations import steer, tasks, views
 from bydawn.operations.preconditions import gone
 from bydawn.store.ledger import backwards, load
 from bydawn.store.registry import Standing, standing_of
-from bydawn.web.loops import NotHere, readable
+from bydawn.web.loops import readable
 from bydawn.web.starting import begin
 
 _starting: dict[str, Lock] = {}  # by folder: one process at a time is started for a loop
@@ -64,10 +64,11 @@ def refuse_late(standing: Standing, expect_seq: int | None) -> None:
             raise TooLate(standing)
 
 
-def refuse_gone(standing: Standing) -> None:
-    """Nothing can be read or run without the workspace."""
-    if error := gone(standing):
+def with_workspace(standing: Standing) -> Standing:
+    """A loop of which something can be read or run."""
+    if error := gone(readable(standing)):
         raise OwnFailure.of(error)
+    return standing
 
 
 def _done(standing: Standing, told: str) -> Done:
@@ -166,14 +167,10 @@ def _settle(standing: Standing, sent: OneTask, status: TaskStatus, done: str) ->
     wanted = [sent.task] if isinstance(sent.task, str) else sent.task
     if not wanted:
         raise UserError("no task was named", cause="nothing was changed", hint="reload the page, then try again")
-    board = tasks.of_loop(standing)
-    for each in wanted if not standing.finished and board.standings.tasks else ():
-        try:
-            tasks.named(board, each)
-        except UserError as error:
-            raise NotHere.of(error) from None
-        if sent.exactly and all(each != task.id for task in board.standings.tasks):
-            raise NotHere("this task is no longer in the list", cause="nothing was changed", hint="reload the page")
+    if sent.exactly and not standing.finished:
+        known = {task.id for task in tasks.of_loop(standing).standings.tasks}
+        if known and not known.issuperset(wanted):
+            raise NotFound("this task is no longer in the list", cause="nothing was changed", hint="reload the page")
     *_, last = tasks.settle(standing, wanted, status)
     was = "" if last.taken_by else " (it already was)"
     return _done(standing, f"{done}: “{shorten(last.task.text, _REPEATED)}”{was}.")
@@ -201,7 +198,7 @@ def accept(standing: Standing, sent: Expecting) -> Done:
 
 def _go_on(standing: Standing, sent: Expecting, *words: str) -> Done:
     """Continue it in the background; `words` are flags of `bydawn resume`. The second of two taps is too late."""
-    refuse_gone(standing)
+    with_workspace(standing)
     folder, loop = standing.folder, standing.loop
     with _starting.setdefault(str(folder), Lock()):
         refuse_late(standing_of(folder) or standing, sent.expect_seq)
@@ -267,7 +264,7 @@ def perform(verb: Verb, standing: Standing, sent: Expecting, is_kept: Callable[[
             error.what = f"{verb.kept}, but the loop did not go on: {error.what}"
             raise
     except UserError as error:
-        if isinstance(error, NotHere | NotNow) or not verb.is_barred(standing):
+        if isinstance(error, NotFound | NotNow) or not verb.is_barred(standing):
             raise
         raise NotNow.of(error) from None
     told = verb.then.format(round=standing.state.round + 1, told=done.told, name=standing.loop.id)

@@ -22,11 +22,10 @@ from bydawn.operations.rounds import EndedRoundView, RoundView, round_view, the_
 from bydawn.operations.startable import Startable
 from bydawn.operations.views import LoopView, by_need, loop_view, with_current_tasks
 from bydawn.store.ledger import read
-from bydawn.store.registry import Standing
-from bydawn.web.acts import VERBS, Done, Verb, perform, refuse_gone
+from bydawn.web.acts import VERBS, Done, Verb, perform, with_workspace
 from bydawn.web.calls import MOST_DOCUMENT, Answer, Call, Events, Json, Route, look, steer
 from bydawn.web.chatting import answers
-from bydawn.web.loops import NotHere, readable
+from bydawn.web.loops import readable
 from bydawn.web.starting import on_offer, start
 
 _MOST_EVENTS = 1000
@@ -141,7 +140,7 @@ def get_loop(call: Call) -> Json:
 
 
 def get_round(call: Call) -> Json:
-    return Json(value=round_view(the_known_round(call.standing, call.number("number"))))
+    return Json(value=round_view(the_round(readable(call.standing), call.number("number"))))
 
 
 def get_tasks(call: Call) -> Json:
@@ -156,7 +155,7 @@ def get_log(call: Call) -> Json:
     asked, standing = call.asked(LogWindow), readable(call.standing)
     number = standing.state.round if asked.round is None else asked.round
     if number:
-        the_known_round(standing, number)
+        the_round(standing, number)
     lines = min(max(1, asked.lines), _MOST_LINES)
     return Json(value=log_page(standing, number, first=asked.first, count=lines, search=asked.q))
 
@@ -176,7 +175,7 @@ def list_documents(call: Call) -> Json:
 
 
 def get_document(call: Call) -> Json:
-    return Json(value=documents.read(*known_document(call)))
+    return Json(value=documents.read(with_workspace(call.standing), call.path["key"]))
 
 
 def get_chat(call: Call) -> Json:
@@ -194,31 +193,6 @@ def get_metrics(call: Call) -> Json:
 def get_health(call: Call) -> Json:
     registry = call.loops.registry
     return Json(value=health(registry.root, call.loops.all(), of_service(registry)))
-
-
-def with_workspace(standing: Standing) -> Standing:
-    """A loop whose documents can be read."""
-    refuse_gone(readable(standing))
-    return standing
-
-
-def known_document(call: Call) -> tuple[Standing, str]:
-    """The loop and the key of one of its documents, or an error that says which it has."""
-    standing, key = with_workspace(call.standing), call.path["key"]
-    known = documents.keys(standing)
-    if key not in known:
-        here = f"it has {', '.join(known)}" if known else "it has none"
-        raise NotHere(f"{standing.loop.id} has no document “{key[:40]}”", cause=here)
-    return standing, key
-
-
-def the_known_round(standing: Standing, number: int) -> Any:
-    """A round of a loop, or an error that says which there are."""
-    readable(standing)
-    try:
-        return the_round(standing, number)
-    except UserError as error:
-        raise NotHere.of(error) from None
 
 
 # -- steering ----------------------------------------------------------------------------------------------------------
@@ -246,7 +220,8 @@ def put_document(call: Call) -> Json:
     if not version:
         hint = "ask for it (GET), and send its version as `If-Match`"
         raise UserError("this document names no version", cause="it would overwrite what it has not seen", hint=hint)
-    saved = documents.save(*known_document(call), call.body.text, version, call.body.base)
+    standing = with_workspace(call.standing)
+    saved = documents.save(standing, call.path["key"], call.body.text, version, call.body.base)
     return Json(value=saved, status=412 if isinstance(saved, documents.Conflict) else 200)
 
 

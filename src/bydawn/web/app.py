@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route as Path
 
-from bydawn.core.errors import OwnFailure, UserError
+from bydawn.core.errors import NotFound, OwnFailure, UserError
 from bydawn.core.text import plain
 from bydawn.store.web_keys import Role
 from bydawn.web.acts import TooLate
@@ -27,7 +27,6 @@ from bydawn.web.api import Refusal
 from bydawn.web.auth import Access, Gate, Refused, refuse_forged
 from bydawn.web.calls import Answer, Call, Events, Json, Kind, Raw, Route, Sent, Site
 from bydawn.web.failures import own_failure
-from bydawn.web.loops import NotHere
 from bydawn.web.page import Notice, Page, Visitor, whole
 from bydawn.web.pages.question import error_page
 
@@ -345,7 +344,7 @@ def _json(value: Any, status: int, *, bare: bool = False) -> Response:
 
 def status_of(error: UserError) -> int:
     """The status that stands for an error of the command line."""
-    if isinstance(error, NotHere):
+    if isinstance(error, NotFound):
         return 404
     if isinstance(error, OwnFailure):
         return 503

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from bydawn.core.errors import UserError
+from bydawn.core.errors import NotFound, UserError
 from bydawn.store.registry import Standing
 from bydawn.web.auth import Access, Gate
-from bydawn.web.loops import Loops, NotHere
+from bydawn.web.loops import Loops
 from bydawn.web.page import Page, Visitor
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Call(msgspec.Struct, kw_only=True):
         """The number of a round in the address."""
         text = self.path[name]
         if not text.isascii() or not text.isdigit() or len(text) > 9:
-            raise NotHere(f"there is no round “{text[:20]}”", cause="rounds are numbered from 1 on")
+            raise NotFound(f"there is no round “{text[:20]}”", cause="rounds are numbered from 1 on")
         return int(text)
 
     def count(self, name: str) -> int | None:

@@ -10,7 +10,7 @@ from bydawn.core.errors import UserError
 from bydawn.operations.service import program
 from bydawn.process.refusals import Ear
 from bydawn.store.registry import Standing
-from bydawn.web.acts import refuse_gone
+from bydawn.web.acts import with_workspace
 from bydawn.web.calls import Site
 from bydawn.web.starting import environment, refuse_odd
 
@@ -33,7 +33,7 @@ async def answers(
     """Ask, and return what is said as server-sent events; the answer is kept even if no one listens."""
     if not message.strip():
         raise UserError("nothing to ask", cause="the question is empty", hint="type a question")
-    refuse_gone(standing)
+    with_workspace(standing)
     words = ["chat", standing.loop.id, "-", "-C", standing.loop.workspace, "--json"]
     chosen = () if include is None else [*include] or ["none"]
     words += [word for name in chosen for word in ("--include", name)]

@@ -6,8 +6,7 @@ import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.operations import documents
-from bydawn.web.acts import Expecting, OneTask, Verb, perform
-from bydawn.web.api import known_document
+from bydawn.web.acts import Expecting, OneTask, Verb, perform, with_workspace
 from bydawn.web.calls import Act, Answer, Call, Route, Sent, form
 from bydawn.web.chatting import answers
 from bydawn.web.pages.documents import conflict_page, document_page
@@ -63,18 +62,16 @@ def start_form(call: Call) -> Answer:
 
 
 def save_form(call: Call) -> Answer:
-    standing, key = known_document(call)
+    standing = with_workspace(call.standing)
     text, version, base = call.field("text"), call.field("version"), call.form.get("base", [None])[0]
     if call.field("preview") == "1":
-        return document_page(
-            call.loops, call.path["loop"], key, call.visitor, mode="preview", text=text, version=version, base=base
-        )
-    return _saved(call, documents.save(standing, key, text, version, base_text=base))
+        return document_page(call)
+    return _saved(call, documents.save(standing, call.path["key"], text, version, base_text=base))
 
 
 def tick_form(call: Call) -> Answer:
     """One box (`line` and `ticked`), or with scripts off every box of the document as it is ticked now."""
-    (standing, key), version = known_document(call), call.field("version")
+    standing, key, version = with_workspace(call.standing), call.path["key"], call.field("version")
     if call.form.get("line"):
         line = _number(call.field("line"))
         shown = call.form.get("shown", [None])[0]
@@ -92,9 +89,8 @@ def tick_form(call: Call) -> Answer:
 
 
 def _saved(call: Call, saved: documents.Saved | documents.Conflict) -> Answer:
-    key = call.path["key"]
     if isinstance(saved, documents.Conflict):
-        return conflict_page(call.loops, call.path["loop"], key, saved, call.visitor)
+        return conflict_page(call, saved)
     told = f"Saved as version {saved.document.version}." if saved.changed else "It said so already."
     return Sent(to=_document(call), told=" ".join((told, *saved.warnings)))
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from bydawn.core.errors import UserError
+from bydawn.core.errors import NotFound
 from bydawn.core.text import shorten
 from bydawn.store.folder import LoopFolder
 from bydawn.store.lock import is_held
@@ -17,10 +17,6 @@ from bydawn.store.registry import Registry, Standing, standing_of
 
 _NAMED = 8  # loops that an error names
 _LONGEST = 80  # characters of a name in it
-
-
-class NotHere(UserError):
-    """There is no such loop, round, task or document."""
 
 
 class _Seen(NamedTuple):
@@ -77,7 +73,7 @@ class Loops:
                 return standing
         names = [self.address(each) for each in found[:_NAMED]]
         here = f"loops here: {', '.join(names)}" if names else "there are no loops yet"
-        raise NotHere(
+        raise NotFound(
             f"there is no loop “{shorten(address, _LONGEST)}” here", cause=here, hint="go back to the list of loops"
         )
 

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from bydawn.core.errors import OwnFailure, UserError
+from bydawn.core.errors import NotFound, OwnFailure, UserError
 from bydawn.core.text import shorten
 from bydawn.core.values import Act, Advice
 from bydawn.operations.service import program
@@ -14,7 +14,6 @@ from bydawn.process.refusals import Ear
 from bydawn.store.folder import StateFolder
 from bydawn.store.registry import Standing
 from bydawn.web.calls import Site
-from bydawn.web.loops import NotHere
 
 TOKEN, LOOK_TOKEN = "BYDAWN_WEB_TOKEN", "BYDAWN_WEB_LOOK_TOKEN"  # variables that hold them
 _START = 60.0  # seconds in which a loop must have begun
@@ -66,7 +65,7 @@ def start(site: Site, *, key: str = "", demo: bool = False) -> Standing:
                 raise UserError(row.why_not, cause="nothing was started", hint=f"in a terminal: `{row.command}`")
             begin(["run", "--detach", "-C", row.folder], root)
             return _begun(site, before, Path(row.folder))
-    raise NotHere("this folder is not on offer", cause="its settings may have changed", hint="see what can be started")
+    raise NotFound("this folder is not on offer", cause="its settings may have changed", hint="see what can be started")
 
 
 def on_offer(site: Site) -> list[Startable]:
@@ -77,7 +76,7 @@ def on_offer(site: Site) -> list[Startable]:
 def refuse_elsewhere(site: Site) -> None:
     """A server that speaks for another tool shows that tool's loops, which its own command starts."""
     if site.loops.is_narrowed:
-        raise NotHere(
+        raise NotFound(
             f"loops are not started here, but with `{site.name}` in a terminal",
             cause=f"this server shows only loops of {site.name}",
             hint=Advice("for all loops: ", Act("serve")),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bydawn.core.errors import UserError
+from bydawn.core.errors import NotFound, UserError
 from bydawn.core.facts import LoopStopped, Record, RoundEnded
 from bydawn.core.layout import STDOUT
 from bydawn.core.text import plain
@@ -23,7 +23,7 @@ from bydawn.store.registry import Standing
 from bydawn.store.web_keys import Role
 from bydawn.system import kernel
 from bydawn.web.failures import own_failure
-from bydawn.web.loops import Loops, NotHere
+from bydawn.web.loops import Loops
 from bydawn.web.news import (
     ALIVE,
     RESYNC,
@@ -247,7 +247,7 @@ class Hub:
         visitor, events = Visitor(role=role), list[Event]()
         try:
             found = self._page_of(page, visitor)
-        except NotHere:  # its loop is gone: loaded again, the page says so
+        except NotFound:  # its loop is gone: loaded again, the page says so
             return [Event("gone", msgspec.json.encode({"page": page}).decode(), page=(page, role))]
         except Exception as error:
             self._leave_out(page, error)

@@ -8,13 +8,14 @@ from urllib.parse import parse_qsl, unquote
 from starlette.routing import compile_path
 
 from bydawn.core.digests import sha256
-from bydawn.core.errors import UserError
+from bydawn.core.errors import NotFound, UserError
 from bydawn.core.layout import PROMPT, REPLY, STDERR, STDOUT
+from bydawn.operations.rounds import the_round
 from bydawn.web import api, forms, openapi
 from bydawn.web.acts import VERBS
 from bydawn.web.auth import Access
 from bydawn.web.calls import MOST_DOCUMENT, Call, Json, Raw, Route, form, look, page
-from bydawn.web.loops import NotHere
+from bydawn.web.loops import readable
 from bydawn.web.page import STATIC, Page, Visitor
 from bydawn.web.pages import chat, documents, home, log, loop, question, setup, why
 from bydawn.web.pages import round as rounds
@@ -24,50 +25,20 @@ _RAW = {"prompt": PROMPT, "stdout": STDOUT, "stderr": STDERR, "reply": REPLY}
 _MOST_RAW = 64 << 20  # bytes of a file that are handed out
 
 
-# -- pages -------------------------------------------------------------------------------------------------------------
-
-
-def round_page(call: Call) -> Page:
-    number = call.number("number")
-    api.the_known_round(call.standing, number)
-    file = call.query.get("file")
-    since = call.count("since")
-    return rounds.round_page(call.loops, call.path["loop"], number, call.visitor, since=since, file=file)
-
-
-def document_page(call: Call) -> Page:
-    mode = "edit" if call.query.get("mode") == "edit" else "read"
-    api.with_workspace(call.standing)
-    return documents.document_page(call.loops, call.path["loop"], call.path.get("key", ""), call.visitor, mode=mode)
-
-
-def log_page(call: Call) -> Page:
-    asked = call.query
-    return log.log_page(
-        call.loops,
-        call.path["loop"],
-        call.visitor,
-        round=call.count("round"),
-        q=asked.get("q", ""),
-        first=call.count("from"),
-        wrap=asked.get("wrap") != "0",
-    )
-
-
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
 def raw_file(call: Call) -> Raw:
     """A file of a round: looked up by its word, never by a path."""
     number, word = call.number("number"), call.path["word"]
-    standing = call.standing
-    attempt = api.the_known_round(standing, number)
+    standing = readable(call.standing)
+    attempt = the_round(standing, number)
     names = dict(_RAW)
     for place, verdict in enumerate(attempt.checks.verdicts if attempt.checks else (), 1):
         if verdict.output:
             names[f"check-{place}"] = verdict.output
     if word not in names:
-        raise NotHere(f"round {number} has no “{word[:20]}”", cause=f"it has {', '.join(names)}")
+        raise NotFound(f"round {number} has no “{word[:20]}”", cause=f"it has {', '.join(names)}")
     data = rounds.raw_bytes(standing, number, names[word], _MOST_RAW)
     return Raw(data=data, name=f"{standing.loop.id}-round-{number}-{word}.txt")
 
@@ -94,7 +65,7 @@ def _files() -> dict[str, tuple[bytes, str, str]]:
 def static_file(call: Call) -> Raw:
     """Our own styles, scripts and icons, read once."""
     if (found := _files().get(call.path["name"])) is None:
-        raise NotHere("there is no such file")
+        raise NotFound("there is no such file")
     data, media, tag = found
     headers = {"cache-control": "no-cache", "etag": tag}
     if call.headers.get("if-none-match") == tag:
@@ -117,12 +88,12 @@ _PAGES: tuple[Route, ...] = (
     page("/", home.home),
     page(LOOP, loop.overview),
     page(f"{LOOP}/rounds", loop.all_rounds),
-    page(f"{LOOP}/rounds/{{number}}", round_page),
-    page(f"{LOOP}/rounds/{{number}}/diff", round_page),
+    page(f"{LOOP}/rounds/{{number}}", rounds.round_page),
+    page(f"{LOOP}/rounds/{{number}}/diff", rounds.round_page),
     page(f"{LOOP}/why", why.why_page),
-    page(f"{LOOP}/docs", document_page),
-    page(f"{LOOP}/docs/{{key}}", document_page),
-    page(f"{LOOP}/log", log_page),
+    page(f"{LOOP}/docs", documents.document_page),
+    page(f"{LOOP}/docs/{{key}}", documents.document_page),
+    page(f"{LOOP}/log", log.log_page),
     page(f"{LOOP}/chat", chat.chat_page),
     page(f"{LOOP}/stop", question.stop_page, Access.STEER),
     page(f"{LOOP}/accept", question.accept_page, Access.STEER),
@@ -137,10 +108,10 @@ _FILES: tuple[Route, ...] = (
     page("/favicon.ico", favicon, Access.OPEN),
 )
 _FORMS: tuple[Route, ...] = (
-    *(forms.verb(row, document_page if "docs" in row.leads else loop.overview) for row in VERBS),
-    form(f"{LOOP}/docs/{{key}}/save", forms.save_form, document_page, most=MOST_DOCUMENT),
+    *(forms.verb(row, documents.document_page if "docs" in row.leads else loop.overview) for row in VERBS),
+    form(f"{LOOP}/docs/{{key}}/save", forms.save_form, documents.document_page, most=MOST_DOCUMENT),
     form(f"{LOOP}/docs/{{key}}/mine", mine, most=MOST_DOCUMENT),
-    form(f"{LOOP}/docs/{{key}}/tick", forms.tick_form, document_page),
+    form(f"{LOOP}/docs/{{key}}/tick", forms.tick_form, documents.document_page),
     form(f"{LOOP}/chat", forms.chat_form, chat.chat_page),
     form("/start", forms.start_form, setup.start_page),
     form("/login", forms.sign_in_form, access=Access.OPEN),

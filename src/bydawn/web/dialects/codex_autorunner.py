@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from bydawn.core.errors import OwnFailure, UserError
+from bydawn.core.errors import NotFound, OwnFailure, UserError
 from bydawn.dialects.codex_autorunner import DIALECT
 from bydawn.dialects.codex_autorunner.config import NAME
 from bydawn.operations.dialects.codex_autorunner import documents, logs, repository, running
@@ -21,7 +21,6 @@ from bydawn.process.refusals import Ear
 from bydawn.store.registry import Standing
 from bydawn.web.calls import MOST_DOCUMENT, Answer, Call, Events, Json, Route, Site, look, steer
 from bydawn.web.chatting import answers
-from bydawn.web.loops import NotHere
 from bydawn.web.starting import environment
 
 _BEGINS = 30.0  # seconds in which a run has to have begun
@@ -84,7 +83,7 @@ def get_docs(call: Call) -> Json:
 def put_doc(call: Call) -> Json:
     root, kind = call.site.folder, call.path["kind"]
     if kind not in documents.KINDS:
-        raise NotHere(f"there is no document {kind[:20]!r}", cause=f"they are {', '.join(documents.KINDS)}")
+        raise NotFound(f"there is no document {kind[:20]!r}", cause=f"they are {', '.join(documents.KINDS)}")
     documents.write(root, repository.config_of(root), kind, call.body.content)
     return _json({"kind": kind, "content": call.body.content})
 
@@ -109,7 +108,7 @@ def get_logs(call: Call) -> Json:
         else:
             lines = [*logs.block(root, asked.run_id, tail)]
     except UserError as error:
-        raise NotHere.of(error) from None
+        raise NotFound.of(error) from None
     return _json({"run_id": asked.run_id or logs.last_run(root), "log": "\n".join(lines)})
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bydawn import __version__
-from bydawn.core.errors import UserError
+from bydawn.core.errors import NotFound, UserError
 from bydawn.dialects.rloop import DIALECT
 from bydawn.dialects.rloop.config import NAME
 from bydawn.dialects.rloop.files import CRASHED
@@ -12,7 +12,6 @@ from bydawn.operations.dialects.rloop import sessions, starting
 from bydawn.operations.dialects.rloop.sessions import Session
 from bydawn.store.registry import Standing
 from bydawn.web.calls import Answer, Call, Json, Route, Site, look, page, steer
-from bydawn.web.loops import NotHere
 from bydawn.web.pages.home import home
 
 _ENDPOINTS = ("GET /status", "GET /status/:name", "POST /stop/:name")
@@ -53,7 +52,7 @@ def _found(call: Call) -> Session:
     try:
         return sessions.find(call.path["name"], lambda _: None)
     except UserError as error:
-        raise NotHere.of(error) from None
+        raise NotFound.of(error) from None
 
 
 def _json(value: Any) -> Json:

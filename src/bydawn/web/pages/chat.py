@@ -32,37 +32,25 @@ class TurnRow(msgspec.Struct, frozen=True, kw_only=True):
 def chat_page(call: Call) -> Page:
     """The conversation so far, and a place to ask."""
     standing = call.standing
-    address = call.loops.address(standing)
     turns = [_row(turn) for turn in history(standing)] if not standing.trouble else []
     usage = spent(standing) if turns else None
-    common = {"address": address, "standing": standing, "busy": any(row.is_open for row in turns)}
+    busy = any(row.is_open for row in turns)
+    said = {
+        "turns": turns,
+        "html": markdown.html,
+        "spent": dollars(usage) if usage else "",
+        "takes_notes": not standing.finished and not standing.trouble,
+        "takes_tasks": bool(standing.loop.tasks) and not standing.trouble,
+        "State": TurnState,
+        "busy": busy,
+    }
+    asks = {"names": _offered(standing), "usual": _USUAL, "busy": busy}
     sections = (
-        Section(
-            id="turns",
-            template="chat_turns.html",
-            data=common
-            | {
-                "turns": turns,
-                "html": markdown.html,
-                "spent": dollars(usage) if usage else "",
-                "takes_notes": not standing.finished and not standing.trouble,
-                "takes_tasks": bool(standing.loop.tasks) and not standing.trouble,
-                "State": TurnState,
-            },
-        ),
-        Section(
-            id="composer",
-            template="chat_composer.html",
-            live=False,
-            data=common
-            | {
-                "names": _offered(standing),
-                "agent": plain(standing.loop.agent),
-                "usual": _USUAL,
-            },
-        ),
+        Section(id="turns", template="chat_turns.html", data=said),
+        Section(id="composer", template="chat_composer.html", live=False, data=asks),
     )
-    return loop_page(call.loops, standing, Tab.CHAT, "chat", sections, at=href(address, "chat"))
+    at = href(call.loops.address(standing), "chat")
+    return loop_page(call, standing, Tab.CHAT, "chat", *sections, at=at)
 
 
 def _row(turn: Turn) -> TurnRow:

@@ -18,9 +18,10 @@ from bydawn.operations.documents import Box, Clash, Conflict, Document, Document
 from bydawn.operations.tasks import of_loop
 from bydawn.store.registry import Standing
 from bydawn.web import markdown
-from bydawn.web.loops import Loops, NotHere
+from bydawn.web.acts import with_workspace
+from bydawn.web.calls import Call
 from bydawn.web.markdown import Bar, TickBox
-from bydawn.web.page import Page, Section, Tab, Visitor
+from bydawn.web.page import Page, Section, Tab
 from bydawn.web.pages import recent_of
 from bydawn.web.pages.frame import loop_page
 from bydawn.web.words import href
@@ -37,52 +38,40 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     done: int = 0
 
 
-def document_page(
-    loops: Loops,
-    address: str,
-    key: str,
-    visitor: Visitor,
-    *,
-    mode: str = "read",
-    text: str | None = None,
-    version: str | None = None,
-    base: str | None = None,
-) -> Page:
+def document_page(call: Call) -> Page:
     """A document to `read` or to `edit`, or how a text that is not saved yet will look (`preview`)."""
-    standing = loops.find(address)
-    address, names = loops.address(standing), documents.documents(standing)
+    standing = with_workspace(call.standing)
+    names = documents.documents(standing)
     if not names:
-        section = Section(id="document", template="no_documents.html", data={"standing": standing, "address": address})
-        return loop_page(loops, standing, Tab.DOCS, "docs", (section,))
-    found = _read(standing, key, names)
-    mode = "edit" if mode == "edit" else mode if mode == "preview" else "read"
-    mode = mode if found.editable and visitor.steers else "read"
-    shown = found.text if text is None or mode == "read" else text
+        return loop_page(call, standing, Tab.DOCS, "docs", Section(id="document", template="no_documents.html"))
+    found = documents.read(standing, call.path.get("key") or names[0].key)
+    can_edit = found.editable and call.visitor.steers
+    is_draft = can_edit and call.field("preview") == "1"
+    mode = "preview" if is_draft else "edit" if can_edit and call.query.get("mode") == "edit" else "read"
+    text = call.field("text") if is_draft else found.text
+    version = call.field("version", found.version) if is_draft else found.version
     data = {
-        "address": address,
-        "standing": standing,
         "document": found,
         "names": names,
         "mode": mode,
-        "text": shown,
-        "base": found.text if version in (None, found.version) else base,  # what the person began with
-        "version": version or found.version,
-        "reading": _reading(standing, found, shown, can_tick=mode == "read" and found.editable and visitor.steers),
+        "text": text,
+        # What the person began with.
+        "base": found.text if version == found.version else call.form.get("base", [None])[0],
+        "version": version,
+        "reading": _reading(standing, found, text, can_tick=can_edit and mode == "read"),
         "takes_tasks": bool(standing.loop.tasks) and (found.key == _TODO or found.key.startswith("task-")),
         "file": _name(found),
     }
     live = mode == "read"
     section = Section(id="document", template="document.html", live=live, data=data)
-    at = href(address, "docs", found.key) if live else ""
-    return loop_page(loops, standing, Tab.DOCS, _name(found), (section,), at=at)
+    at = href(call.loops.address(standing), "docs", found.key) if live else ""
+    return loop_page(call, standing, Tab.DOCS, _name(found), section, at=at)
 
 
-def conflict_page(loops: Loops, address: str, key: str, conflict: Conflict, visitor: Visitor) -> Page:  # noqa: ARG001
+def conflict_page(call: Call, conflict: Conflict) -> Page:
     """Nothing was saved: what both made of it, and a text with both to go on from."""
-    standing = loops.find(address)
-    found = conflict.document
+    standing, found = call.standing, conflict.document
     data = {
-        "address": loops.address(standing),
         "document": found,
         "names": documents.documents(standing),
         "conflict": conflict,
@@ -93,16 +82,7 @@ def conflict_page(loops: Loops, address: str, key: str, conflict: Conflict, visi
         "Kind": Kind,
     }
     section = Section(id="conflict", template="conflict.html", live=False, data=data)
-    page = loop_page(loops, standing, Tab.DOCS, _name(found), (section,))
-    return msgspec.structs.replace(page, status=409)
-
-
-def _read(standing: Standing, key: str, names: tuple[DocumentName, ...]) -> Document:
-    known = [each.key for each in names]
-    if key and key not in known:
-        cause = f"it has {', '.join(map(visible, known[:20]))}"
-        raise NotHere(f"{standing.loop.id} has no document “{visible(key)[:40]}”", cause=cause, hint="choose another")
-    return documents.read(standing, key or known[0])
+    return loop_page(call, standing, Tab.DOCS, _name(found), section, status=409)
 
 
 def _name(found: DocumentName) -> str:

@@ -4,38 +4,41 @@ import re
 from collections.abc import Sequence
 
 from markupsafe import Markup, escape
+from msgspec.structs import replace
 
 from bydawn.store.registry import Standing
-from bydawn.web.loops import Loops
+from bydawn.web.calls import Call
 from bydawn.web.page import Crumb, Page, Section, Tab
 from bydawn.web.pages import progress_of, rail
 from bydawn.web.words import href
 
 
 def loop_page(
-    loops: Loops,
+    call: Call,
     standing: Standing,
     tab: Tab | None,
     here: str,
-    sections: Sequence[Section],
-    *,
+    *sections: Section,
     refreshes: bool = False,
     up: str = "",
     at: str = "",
+    status: int = 200,
 ) -> Page:
-    """A page of a loop; `here` is the last step of its path."""
-    address = loops.address(standing)
+    """A page of a loop, whose sections all know it and its address; `here` is the last step of its path."""
+    address = call.loops.address(standing)
+    about = {"standing": standing, "address": address}
     return Page(
         title=f"{title(standing)} · {here}",
         crumbs=(Crumb("Loops", "/"), Crumb(standing.loop.id, href(address)), Crumb(here)),
-        sections=tuple(sections),
+        sections=tuple(replace(section, data=about | section.data) for section in sections),
         mark=standing.status,
         loop=address,
         tab=tab,
         up=up or href(address),
-        rail=rail(loops, standing),
+        rail=rail(call.loops, standing),
         refreshes=refreshes,
         at=at,
+        status=status,
     )
 
 

@@ -6,13 +6,14 @@ from functools import cache
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from bydawn.core.errors import UserError
+from bydawn.core.errors import NotFound, UserError
 from bydawn.operations.recent import PastRound
 from bydawn.operations.round_log import LINES, LogPage, LogRow
 from bydawn.operations.round_log import log_page as page_of_log
 from bydawn.store.registry import Standing
-from bydawn.web.loops import Loops, NotHere
-from bydawn.web.page import Page, Section, Tab, Visitor, rendered
+from bydawn.web.calls import Call
+from bydawn.web.loops import readable
+from bydawn.web.page import Page, Section, Tab, rendered
 from bydawn.web.pages import recent_of
 from bydawn.web.pages.frame import loop_page
 from bydawn.web.pages.loop import KINDS
@@ -53,27 +54,18 @@ class LogLine(NamedTuple):
     parts: tuple[Marked, ...]
 
 
-def log_page(
-    loops: Loops,
-    address: str,
-    visitor: Visitor,  # noqa: ARG001 - every page is told who looks at it
-    *,
-    round: int | None = None,  # noqa: A002 - as in the address
-    q: str = "",
-    first: int | None = None,
-    wrap: bool = True,
-) -> Page:
+def log_page(call: Call) -> Page:
     """A window of the log of one round: around what was searched for, or else its end."""
-    standing = loops.find(address)
-    if standing.trouble:
-        raise standing.trouble
-    address, last = loops.address(standing), standing.state.round
-    number, q = last if round is None else round, q[:_LONGEST]
-    if number > last or number < 0:
+    chosen, first = call.count("round"), call.count("from")
+    q, wrap = call.query.get("q", "")[:_LONGEST], call.query.get("wrap") != "0"
+    standing = readable(call.standing)
+    address, last = call.loops.address(standing), standing.state.round
+    number = last if chosen is None else chosen
+    if number > last:
         cause = f"its last round so far is {last}" if last else "it has had no round yet"
-        raise NotHere(f"{standing.loop.id} has no round {number}", cause=cause, hint="choose another round")
+        raise NotFound(f"{standing.loop.id} has no round {number}", cause=cause, hint="choose another round")
     shown = {"round": number, "q": q, "wrap": wrap}
-    where = {"address": address, "number": number, "q": q, "wrap": wrap, "page": href(address, "log")}
+    where = {"number": number, "q": q, "wrap": wrap, "page": href(address, "log")}
     running = _running(standing)
 
     @cache  # read and searched only by the page itself, not each time that a part of it is sent again
@@ -103,7 +95,7 @@ def log_page(
     here = f"log of round {number}" if number else "log"
     # With the next round it stays at this one, and leads to the next.
     at = f"{href(address, 'log')}{_link(shown, first=first)}"
-    return loop_page(loops, standing, Tab.LOG, here, sections, at=at)
+    return loop_page(call, standing, Tab.LOG, here, *sections, at=at)
 
 
 def log_rows(rows: Iterable[LogRow], number: int, left_out: int = 0) -> str:

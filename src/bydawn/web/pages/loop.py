@@ -96,12 +96,9 @@ def overview(call: Call) -> Page:
 def all_rounds(call: Call) -> Page:
     """Every round, the newest first, so many on a page."""
     standing, before = readable(call.standing), call.count("before")
-    address = call.loops.address(standing)
     history = recent_of(standing, _PAGE, before)
     newest = before is None
     data = {
-        "standing": standing,
-        "address": address,
         "rows": history.rows[::-1],
         "earlier": history.earlier,
         "first": history.rounds[0].number if history.rounds else 0,
@@ -111,7 +108,7 @@ def all_rounds(call: Call) -> Page:
         "few": False,
     }
     section = Section(id="rounds", template="rounds.html", data=data, live=newest)
-    return loop_page(call.loops, standing, Tab.ROUNDS, "rounds", [section], refreshes=newest)
+    return loop_page(call, standing, Tab.ROUNDS, "rounds", section, refreshes=newest)
 
 
 def _strip(history: Recent) -> dict[str, Any]:

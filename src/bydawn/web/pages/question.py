@@ -13,7 +13,7 @@ from bydawn.web.calls import Call
 from bydawn.web.loops import readable
 from bydawn.web.page import Crumb, Page, Section, Tab, Visitor
 from bydawn.web.pages.frame import coded, loop_page
-from bydawn.web.words import href, sentence
+from bydawn.web.words import sentence
 
 _TITLES = {
     400: "This did not work",
@@ -41,10 +41,9 @@ def accept_page(call: Call) -> Page:
 
 def _question(call: Call, what: str, asked: Callable[[Standing], dict[str, object]]) -> Page:
     standing = readable(call.standing)
-    address = call.loops.address(standing)
-    data = {"standing": standing, "address": address, "seq": standing.state.seq, "what": what, **asked(standing)}
+    data = {"seq": standing.state.seq, **asked(standing)}
     section = Section(id="question", template=f"question_{what}.html", live=False, data=data)
-    return loop_page(call.loops, standing, Tab.OVERVIEW, what, (section,), up=href(address))
+    return loop_page(call, standing, Tab.OVERVIEW, what, section)
 
 
 def _stop(standing: Standing) -> dict[str, object]:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from bydawn.core.errors import UserError
+from bydawn.core.errors import NotFound, UserError
 from bydawn.core.facts import RoundEnded
 from bydawn.core.layout import PROMPT, REPLY, STDERR
 from bydawn.core.outcome import Outcome
@@ -23,8 +23,9 @@ from bydawn.operations.rounds import OVER_BUDGET, WHY_OVER_BUDGET, outcome_of, r
 from bydawn.operations.steer import secrets_of
 from bydawn.store.registry import Standing
 from bydawn.web import markdown
-from bydawn.web.loops import Loops, NotHere
-from bydawn.web.page import Page, Section, Tab, Visitor
+from bydawn.web.calls import Call
+from bydawn.web.loops import readable
+from bydawn.web.page import Page, Section, Tab
 from bydawn.web.pages import recent_of
 from bydawn.web.pages.frame import loop_page
 from bydawn.web.pages.loop import KINDS
@@ -61,33 +62,24 @@ class AgentText(msgspec.Struct, frozen=True, kw_only=True):
     raw: str
 
 
-def round_page(
-    loops: Loops,
-    address: str,
-    number: int,
-    visitor: Visitor,  # noqa: ARG001 - every page is told who looks at it
-    *,
-    since: int | None = None,
-    file: str | None = None,
-) -> Page:
+def round_page(call: Call) -> Page:
     """One round, also while it runs; `since` compares with an earlier round, `file` shows all lines of one file."""
-    standing = loops.find(address)
-    if standing.trouble:
-        raise standing.trouble
-    address = loops.address(standing)
+    number, since, file = call.number("number"), call.count("since"), call.query.get("file")
+    standing = readable(call.standing)
+    address = call.loops.address(standing)
     around = recent_of(standing, _AROUND, number + _AFTER)
     alone = recent_of(standing, 1, number + 1)  # where thousands of other facts follow, it is too far away for the rest
     past = next((row for row in (*around.rounds, *alone.rounds) if row.number == number), None)
     if past is None:
         last = standing.state.round
         cause = f"its last round so far is {last}" if last else "it has had no round yet"
-        raise NotHere(f"{standing.loop.id} has no round {number}", cause=cause, hint="choose one from the list")
+        raise NotFound(f"{standing.loop.id} has no round {number}", cause=cause, hint="choose one from the list")
     opened = standing.state.open_round
     runs = standing.alive and opened is not None and opened.round == number
     # What no longer changes is not read again each time that a part is sent.
     settled = "" if runs else f"ended {past.attempt.ended is not None} checked {past.attempt.checks is not None}"
     reply = cache(lambda: _text(standing, address, past, REPLY))
-    facts = {"address": address, "past": past, "runs": runs}
+    facts = {"past": past, "runs": runs}
     sections = (
         Section(id="round", template="round_head.html", data=facts | _head(standing, around, past)),
         Section(
@@ -124,7 +116,7 @@ def round_page(
         ),
     )
     here = f"round {number}"
-    return loop_page(loops, standing, Tab.ROUNDS, here, sections, refreshes=runs, up=href(address, "rounds"))
+    return loop_page(call, standing, Tab.ROUNDS, here, *sections, refreshes=runs, up=href(address, "rounds"))
 
 
 # -- head --------------------------------------------------------------------------------------------------------------
@@ -311,6 +303,6 @@ def raw_bytes(standing: Standing, number: int, name: str, most: int) -> bytes:
     except FileNotFoundError:
         gone = outputs.is_removed(standing, number)
         cause = f"it was {outputs.REMOVED}" if gone else "the round has not written it"
-        raise NotHere(f"round {number} has no such file", cause=cause, hint="go back to the round") from None
+        raise NotFound(f"round {number} has no such file", cause=cause, hint="go back to the round") from None
     secrets.mask(data)
     return bytes(data[before:])

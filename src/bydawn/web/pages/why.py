@@ -27,14 +27,12 @@ def why_page(call: Call) -> Page:
     """The last decision of a loop."""
     standing = call.standing
     data = {
-        "address": call.loops.address(standing),
-        "standing": standing,
         "reason": plain(views.reason(standing)),
         "since": views.since(standing),
         "decision": cache(lambda: _decision(standing)),
     }
     section = Section(id="decision", template="why_page.html", live=False, data=data)
-    return loop_page(call.loops, standing, Tab.OVERVIEW, "why", (section,))
+    return loop_page(call, standing, Tab.OVERVIEW, "why", section)
 
 
 def _decision(standing: Standing) -> Decision:
