@@ -22,7 +22,7 @@ from bydawn.web.table import TABLE, describe
 from operations.stories import STORIES, home_of
 from web.serving import LOOK, STEER, Web, serving
 
-DOCUMENT: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(cast("Any", describe)(None).value))
+DOCUMENT: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(cast("Any", describe)(None)))
 ROWS = [row for row in TABLE if row.kind is Kind.API]
 OPERATIONS = [(path, method) for path, methods in DOCUMENT["paths"].items() for method in methods]
 TRIED = [each for each in OPERATIONS if each[0] != "/api/stream"]  # which has no end

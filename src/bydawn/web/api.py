@@ -1,6 +1,5 @@
 """The API: what `--json` prints, and what commands do, for programs and for our own pages."""
 
-from collections.abc import AsyncGenerator
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -23,7 +22,7 @@ from bydawn.operations.startable import Startable
 from bydawn.operations.views import LoopView, by_need, loop_view, with_current_tasks
 from bydawn.store.ledger import read
 from bydawn.web.acts import VERBS, Done, Verb, perform, with_workspace
-from bydawn.web.calls import MOST_DOCUMENT, Answer, Call, Events, Json, Route, look, steer
+from bydawn.web.calls import MOST_DOCUMENT, Call, Events, Route, look, steer
 from bydawn.web.chatting import answers
 from bydawn.web.loops import readable
 from bydawn.web.starting import on_offer, start
@@ -127,72 +126,72 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 # -- looking -----------------------------------------------------------------------------------------------------------
 
 
-def list_loops(call: Call) -> Json:
+def list_loops(call: Call) -> LoopList:
     everything = call.asked(Which).all
     listed = [each for each in call.loops.all() if everything or not each.state.dismissed]
     found = by_need(with_leftovers(listed))
-    return Json(value=LoopList(loops=[loop_view(each, next_steps(each)) for each in found]))
+    return LoopList(loops=[loop_view(each, next_steps(each)) for each in found])
 
 
-def get_loop(call: Call) -> Json:
+def get_loop(call: Call) -> LoopDetail:
     [standing] = with_leftovers([with_current_tasks(readable(call.standing))])
-    return Json(value=loop_detail(standing))
+    return loop_detail(standing)
 
 
-def get_round(call: Call) -> Json:
-    return Json(value=round_view(the_round(readable(call.standing), call.number("number"))))
+def get_round(call: Call) -> EndedRoundView | RoundView:
+    return round_view(the_round(readable(call.standing), call.number("number")))
 
 
-def get_tasks(call: Call) -> Json:
-    return Json(value=tasks.list_view(tasks.of_loop(readable(call.standing))))
+def get_tasks(call: Call) -> tasks.TaskListView:
+    return tasks.list_view(tasks.of_loop(readable(call.standing)))
 
 
-def get_why(call: Call) -> Json:
-    return Json(value=decisions.why(readable(call.standing)))
+def get_why(call: Call) -> decisions.Reason:
+    return decisions.why(readable(call.standing))
 
 
-def get_log(call: Call) -> Json:
+def get_log(call: Call) -> LogPage:
     asked, standing = call.asked(LogWindow), readable(call.standing)
     number = standing.state.round if asked.round is None else asked.round
     if number:
         the_round(standing, number)
     lines = min(max(1, asked.lines), _MOST_LINES)
-    return Json(value=log_page(standing, number, first=asked.first, count=lines, search=asked.q))
+    return log_page(standing, number, first=asked.first, count=lines, search=asked.q)
 
 
-def get_events(call: Call) -> Json:
+def get_events(call: Call) -> EventList:
     asked = call.asked(Since)
     records = (record for record, _ in read(readable(call.standing).folder.ledger) if record.seq > asked.after)
     rows = []
     for record in islice(records, min(max(1, asked.limit), _MOST_EVENTS)):
         data = msgspec.to_builtins(record.fact)
         rows.append(EventRow(seq=record.seq, at=record.at, type=data.pop("type"), data=data))
-    return Json(value=EventList(events=rows))
+    return EventList(events=rows)
 
 
-def list_documents(call: Call) -> Json:
-    return Json(value=DocumentList(documents=documents.documents(with_workspace(call.standing))))
+def list_documents(call: Call) -> DocumentList:
+    return DocumentList(documents=documents.documents(with_workspace(call.standing)))
 
 
-def get_document(call: Call) -> Json:
-    return Json(value=documents.read(with_workspace(call.standing), call.path["key"]))
+def get_document(call: Call) -> documents.Document:
+    return documents.read(with_workspace(call.standing), call.path["key"])
 
 
-def get_chat(call: Call) -> Json:
-    return Json(value=TurnList(turns=history(call.standing)))
+def get_chat(call: Call) -> TurnList:
+    return TurnList(turns=history(call.standing))
 
 
-def list_startable(call: Call) -> Json:
-    return Json(value=StartList(folders=on_offer(call.site)))
+def list_startable(call: Call) -> StartList:
+    return StartList(folders=on_offer(call.site))
 
 
-def get_metrics(call: Call) -> Json:
-    return Json(value=metrics(call.loops.all()))
+def get_metrics(call: Call) -> Metrics:
+    return metrics(call.loops.all())
 
 
-def get_health(call: Call) -> Json:
+def get_health(call: Call) -> Health:
     registry = call.loops.registry
-    return Json(value=health(registry.root, call.loops.all(), of_service(registry)))
+    return health(registry.root, call.loops.all(), of_service(registry))
 
 
 # -- steering ----------------------------------------------------------------------------------------------------------
@@ -201,39 +200,35 @@ def get_health(call: Call) -> Json:
 def verb(row: Verb) -> Route:
     """Something that a person does to a loop; it may take effect later."""
 
-    def act(call: Call) -> Json:
-        return Json(value=perform(row, call.standing, call.body), status=202)
+    def act(call: Call) -> Done:
+        return perform(row, call.standing, call.body)
 
     act.__name__ = row.act.__name__
-    return steer(f"{LOOP}/{row.name}", act, row.takes, row.says, gives=Done, status=202)
+    return steer(f"{LOOP}/{row.name}", act, row.takes, row.says, status=202)
 
 
-def start_loop(call: Call) -> Json:
+def start_loop(call: Call) -> Started:
     standing = start(call.site, key=call.body.config, demo=call.body.demo)
     told = f"{standing.loop.id} has begun."
-    return Json(value=Started(loop=call.loops.address(standing), told=told), status=202)
+    return Started(loop=call.loops.address(standing), told=told)
 
 
-def put_document(call: Call) -> Json:
+def put_document(call: Call) -> documents.Saved | documents.Conflict:
     """With `If-Match: VERSION`, the one that the text was made from."""
     version = call.headers.get("if-match", "").strip('"')
     if not version:
         hint = "ask for it (GET), and send its version as `If-Match`"
         raise UserError("this document names no version", cause="it would overwrite what it has not seen", hint=hint)
     standing = with_workspace(call.standing)
-    saved = documents.save(standing, call.path["key"], call.body.text, version, call.body.base)
-    return Json(value=saved, status=412 if isinstance(saved, documents.Conflict) else 200)
+    return documents.save(standing, call.path["key"], call.body.text, version, call.body.base)
 
 
-async def ask(call: Call) -> Answer:
+async def ask(call: Call) -> Events:
     """The answer of an agent, as it is written."""
-    said: AsyncGenerator[Any, None] = await answers(
-        call.site, call.standing, call.body.message, include=call.body.include
-    )
-    return Events(events=said)
+    return Events(events=await answers(call.site, call.standing, call.body.message, include=call.body.include))
 
 
-async def stream(call: Call) -> Answer:
+async def stream(call: Call) -> Events:
     """News of loops: facts, what agents do, output, and parts of pages."""
     names = call.query.get("loops", "*")
     loops = await run_in_threadpool(_addresses, call, [] if names == "*" else names.split(","))
@@ -251,20 +246,20 @@ LOOP = "/api/loops/{loop}"
 
 
 ROUTES: tuple[Route, ...] = (
-    look("/api/loops", list_loops, LoopList, "All loops; those that need a person come first", asks=Which),
-    look(LOOP, get_loop, LoopDetail, "One loop with its rounds"),
-    look(f"{LOOP}/rounds/{{number}}", get_round, EndedRoundView | RoundView, "One round"),
-    look(f"{LOOP}/tasks", get_tasks, tasks.TaskListView, "The task list"),
-    look(f"{LOOP}/why", get_why, decisions.Reason, "The last decision"),
-    look(f"{LOOP}/log", get_log, LogPage, "What the agent said in a round", asks=LogWindow),
-    look(f"{LOOP}/events", get_events, EventList, "Everything that was recorded", asks=Since),
-    look(f"{LOOP}/docs", list_documents, DocumentList, "The documents of a loop"),
-    look(f"{LOOP}/docs/{{key}}", get_document, documents.Document, "One document, with its version"),
-    look(f"{LOOP}/chat", get_chat, TurnList, "Questions about the repository, and their answers"),
-    look("/api/start", list_startable, StartList, "Folders whose settings name a goal"),
-    look("/api/metrics", get_metrics, Metrics, "Figures over all loops"),
-    look("/api/health", get_health, Health, "Is all well?"),
-    look("/api/stream", stream, None, "News of loops, as server-sent events", asks=Following, streams=True),
+    look("/api/loops", list_loops, "All loops; those that need a person come first", asks=Which),
+    look(LOOP, get_loop, "One loop with its rounds"),
+    look(f"{LOOP}/rounds/{{number}}", get_round, "One round"),
+    look(f"{LOOP}/tasks", get_tasks, "The task list"),
+    look(f"{LOOP}/why", get_why, "The last decision"),
+    look(f"{LOOP}/log", get_log, "What the agent said in a round", asks=LogWindow),
+    look(f"{LOOP}/events", get_events, "Everything that was recorded", asks=Since),
+    look(f"{LOOP}/docs", list_documents, "The documents of a loop"),
+    look(f"{LOOP}/docs/{{key}}", get_document, "One document, with its version"),
+    look(f"{LOOP}/chat", get_chat, "Questions about the repository, and their answers"),
+    look("/api/start", list_startable, "Folders whose settings name a goal"),
+    look("/api/metrics", get_metrics, "Figures over all loops"),
+    look("/api/health", get_health, "Is all well?"),
+    look("/api/stream", stream, "News of loops, as server-sent events", asks=Following),
     *map(verb, VERBS),
     steer(
         f"{LOOP}/docs/{{key}}",
@@ -272,17 +267,9 @@ ROUTES: tuple[Route, ...] = (
         Text,
         "Save a document; the header If-Match names the version that it was made from",
         method="PUT",
-        gives=documents.Saved,
         clashes=documents.Conflict,
         most=MOST_DOCUMENT,
     ),
-    steer(f"{LOOP}/chat", ask, Ask, "Ask an agent about the repository", streams=True),
-    steer(
-        "/api/loops",
-        start_loop,
-        Start,
-        "Start the demo, or what trusted settings of a folder say",
-        gives=Started,
-        status=202,
-    ),
+    steer(f"{LOOP}/chat", ask, Ask, "Ask an agent about the repository"),
+    steer("/api/loops", start_loop, Start, "Start the demo, or what trusted settings of a folder say", status=202),
 )

@@ -25,7 +25,7 @@ from bydawn.store.web_keys import Role
 from bydawn.web.acts import TooLate
 from bydawn.web.api import Refusal
 from bydawn.web.auth import Access, Gate, Refused, refuse_forged
-from bydawn.web.calls import Answer, Call, Events, Json, Kind, Raw, Route, Sent, Site
+from bydawn.web.calls import Call, Events, Kind, Raw, Route, Sent, Site
 from bydawn.web.failures import own_failure
 from bydawn.web.page import Notice, Page, Visitor, whole
 from bydawn.web.pages.question import error_page
@@ -164,10 +164,8 @@ def _endpoint(site: Site, row: Route) -> Any:
     return endpoint
 
 
-async def _done(row: Route, call: Call) -> Answer:
-    if iscoroutinefunction(row.act):
-        return cast("Answer", await row.act(call))
-    return cast("Answer", await run_in_threadpool(row.act, call))
+async def _done(row: Route, call: Call) -> object:
+    return await row.act(call) if iscoroutinefunction(row.act) else await run_in_threadpool(row.act, call)
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -229,7 +227,7 @@ def _fields(data: bytes) -> dict[str, list[str]]:
 # -- answering ---------------------------------------------------------------------------------------------------------
 
 
-async def _answer(request: Request, row: Route, call: Call, answer: Answer) -> Response:
+async def _answer(request: Request, row: Route, call: Call, answer: object) -> Response:
     match answer:
         case Page():
             return await run_in_threadpool(_html, request, call.visitor, answer)
@@ -242,8 +240,6 @@ async def _answer(request: Request, row: Route, call: Call, answer: Answer) -> R
             }
             headers = {**(saved if answer.attached else {}), **answer.headers}
             return Response(answer.data, answer.status, headers, answer.media)
-        case Json():
-            return _json(answer.value, answer.status if answer.status != 200 else row.status, bare=answer.bare)
         case Events() if request.method == "HEAD":  # nothing would ever be sent, and so nothing would end it
             return Response(media_type="text/event-stream")
         case Events():
@@ -251,6 +247,9 @@ async def _answer(request: Request, row: Route, call: Call, answer: Answer) -> R
 
             events = _while_signed_in(call, request, answer.events)
             return EventSourceResponse(events, ping=_PING, send_timeout=_STUCK, sep="\n")
+        case _:
+            clashes = row.clashes is not None and isinstance(answer, row.clashes)
+            return _json(answer, 412 if clashes else row.status, bare=row.bare)
 
 
 async def _while_signed_in(call: Call, request: Request, events: AsyncGenerator[Any, None]) -> AsyncIterator[Any]:

@@ -3,7 +3,8 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 
@@ -104,22 +105,19 @@ class Raw(msgspec.Struct, frozen=True, kw_only=True):
     headers: dict[str, str] = {}
 
 
-class Json(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer of the API."""
-
-    value: Any
-    status: int = 200
-    bare: bool = False  # without our own `"schema": 1`: another tool's format
-
-
 class Events(msgspec.Struct, frozen=True, kw_only=True):
     """An answer that goes on."""
 
     events: AsyncGenerator[Any, None]
 
 
-Answer = Page | Sent | Raw | Json | Events
-Act = Callable[[Call], Answer] | Callable[[Call], Awaitable[Answer]]
+Answer = Page | Sent | Raw | Events
+Act = Callable[[Call], object] | Callable[[Call], Awaitable[object]]  # an `Answer`, or else a value: it is sent as JSON
+
+
+def either(kind: Any) -> tuple[Any, ...]:
+    """A type, or those of a union."""
+    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
 
 
 class Kind(StrEnum):
@@ -139,29 +137,37 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     says: str = ""  # what it does, for programs that read the OpenAPI document
     asks: type | None = None  # the words after `?`
     takes: type | None = None  # the JSON that it reads
-    gives: Any = None  # the JSON that it writes
-    clashes: Any = None  # … with 412, if something has another version than the one that `If-Match` names
+    clashes: type | None = None  # what it gives with 412, if there is another version than `If-Match` names
     status: int = 200
+    bare: bool = False  # its JSON is without our own `"schema": 1`: another tool's format
     most: int = MOST_BODY
-    streams: bool = False
     behind: Act | None = None  # the page that a form is on: shown again, with what was typed, if it is refused
 
     @property
     def name(self) -> str:
         return self.act.__name__
 
+    @property
+    def gives(self) -> tuple[Any, ...]:
+        """The types of its answers; of an API's, the JSON that it writes."""
+        return either(get_type_hints(self.act)["return"])
 
-def page(path: str, act: Act, access: Access = Access.LOOK) -> Route:
-    return Route(method="GET", path=path, act=act, kind=Kind.PAGE, access=access)
+    @property
+    def streams(self) -> bool:
+        return self.gives == (Events,)
+
+
+def page(path: str, act: Act, access: Access = Access.LOOK, *, bare: bool = False) -> Route:
+    return Route(method="GET", path=path, act=act, kind=Kind.PAGE, access=access, bare=bare)
 
 
 def form(path: str, act: Act, behind: Act | None = None, access: Access = Access.STEER, most: int = MOST_BODY) -> Route:
     return Route(method="POST", path=path, act=act, kind=Kind.FORM, access=access, most=most, behind=behind)
 
 
-def look(path: str, act: Act, gives: Any = None, says: str = "", **more: Any) -> Route:
+def look(path: str, act: Act, says: str = "", **more: Any) -> Route:
     """Something of the API to look at."""
-    return Route(method="GET", path=path, act=act, kind=Kind.API, access=Access.LOOK, gives=gives, says=says, **more)
+    return Route(method="GET", path=path, act=act, kind=Kind.API, access=Access.LOOK, says=says, **more)
 
 
 def steer(path: str, act: Act, takes: type | None = None, says: str = "", method: str = "POST", **more: Any) -> Route:

@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from types import NoneType, UnionType
-from typing import Any, get_args
+from types import NoneType
+from typing import Any
 
 import msgspec
 
 from bydawn import __version__
 from bydawn.web.api import Refusal
 from bydawn.web.auth import Access
-from bydawn.web.calls import Route
+from bydawn.web.calls import Events, Route, either
 
 _REFUSALS = {
     400: "It cannot be read, or its values are wrong",
@@ -32,27 +32,25 @@ class _Types:
     """The schemas of everything that the table reads and writes; what has a name is kept once, under that name."""
 
     def __init__(self, rows: Sequence[Route]) -> None:
-        kinds = {kind for row in rows for given in (row.takes, row.gives, row.clashes) for kind in _parts(given)}
-        known = sorted({*kinds, Refusal}, key=lambda kind: kind.__name__)
+        kinds = {kind for row in rows for kind in (row.takes, *row.gives) if hasattr(kind, "__struct_fields__")}
+        known = sorted((kinds | {Refusal}) - {Events}, key=lambda kind: kind.__name__)
         schemas, self.components = msgspec.json.schema_components(known, ref_template="#/components/schemas/{name}")
         self._schemas: dict[Any, dict[str, Any]] = dict(zip(known, schemas, strict=True))
 
     def taken(self, kind: Any) -> dict[str, Any]:
         return self._schemas[kind]
 
-    def given(self, kind: Any) -> dict[str, Any]:
-        """Every answer has the number of its format beside its own fields."""
-        found = [self._schemas[part] for part in _parts(kind)]
+    def given(self, *kinds: Any) -> dict[str, Any]:
+        """Every answer has the number of its format beside its own fields; what has no type of ours is any object.
+
+        Those of several kinds need no tag as long as nothing has to be read from them.
+        """
+        found = [self._schemas[kind] for kind in kinds if kind in self._schemas]
+        if not found:
+            return {"type": "object"}
         own = found[0] if len(found) == 1 else {"anyOf": found}
         number = {"type": "object", "properties": {"schema": {"const": 1}}, "required": ["schema"]}
         return {"allOf": [own, number]}
-
-
-def _parts(kind: Any) -> tuple[Any, ...]:
-    """A type, or those of a union: structs in it need no tag as long as nothing has to be read from them."""
-    if kind is None:
-        return ()
-    return get_args(kind) if isinstance(kind, UnionType) else (kind,)
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
@@ -98,8 +96,7 @@ def _operation(row: Route, types: _Types) -> dict[str, Any]:
 def _answer(row: Route, types: _Types) -> dict[str, Any]:
     if row.streams:
         return {"text/event-stream": {}}  # events, each with `event` and `data`, perhaps `id`: docs/web.md
-    schema = types.given(row.gives) if row.gives else {"type": "object"}
-    return {"application/json": {"schema": schema}}
+    return {"application/json": {"schema": types.given(*(kind for kind in row.gives if kind is not row.clashes))}}
 
 
 def _json(description: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -116,9 +113,9 @@ def _in_query(row: Route) -> Iterable[dict[str, Any]]:
     if row.asks is None:
         return
     for field in msgspec.structs.fields(row.asks):
-        kinds = [kind for kind in _parts(field.type) if kind is not NoneType]
+        kind = next(kind for kind in either(field.type) if kind is not NoneType)
         usual = {} if field.default in (None, "", ()) else {"default": field.default}
-        schema = msgspec.json.schema(kinds[0]) | usual
+        schema = msgspec.json.schema(kind) | usual
         yield {"name": field.encode_name, "in": "query", "required": False, "schema": schema}
 
 

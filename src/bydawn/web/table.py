@@ -14,7 +14,7 @@ from bydawn.operations.rounds import the_round
 from bydawn.web import api, forms, openapi
 from bydawn.web.acts import VERBS
 from bydawn.web.auth import Access
-from bydawn.web.calls import MOST_DOCUMENT, Call, Json, Raw, Route, form, look, page
+from bydawn.web.calls import MOST_DOCUMENT, Call, Raw, Route, form, look, page
 from bydawn.web.loops import readable
 from bydawn.web.page import STATIC, Page, Visitor
 from bydawn.web.pages import chat, documents, home, log, loop, question, setup, why
@@ -78,8 +78,8 @@ def favicon(call: Call) -> Raw:
     return static_file(call)
 
 
-def describe(call: Call) -> Json:  # noqa: ARG001
-    return Json(value=openapi.document([*api.ROUTES, _SCHEMA]), bare=True)
+def describe(call: Call) -> dict[str, Any]:  # noqa: ARG001
+    return openapi.document([*api.ROUTES, _SCHEMA])
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ _FORMS: tuple[Route, ...] = (
     form("/settings/theme", forms.theme_form, access=Access.LOOK),
     form("/settings/keys", forms.keys_form, access=Access.LOOK),
 )
-_SCHEMA = look("/api/openapi.json", describe, says="This document")
+_SCHEMA = look("/api/openapi.json", describe, "This document", bare=True)
 TABLE: tuple[Route, ...] = (*_PAGES, *_FILES, *_FORMS, *api.ROUTES, _SCHEMA)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import subprocess
 import time
 from collections.abc import AsyncGenerator, Iterable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from bydawn.operations.dialects.codex_autorunner import documents, logs, reposit
 from bydawn.operations.service import program
 from bydawn.process.refusals import Ear
 from bydawn.store.registry import Standing
-from bydawn.web.calls import MOST_DOCUMENT, Answer, Call, Events, Json, Route, Site, look, steer
+from bydawn.web import calls
+from bydawn.web.calls import MOST_DOCUMENT, Answer, Call, Events, Route, Site
 from bydawn.web.chatting import answers
 from bydawn.web.starting import environment
 
@@ -62,10 +63,6 @@ def shown_in(root: Path) -> Any:
     return is_shown
 
 
-def _json(value: Any) -> Json:
-    return Json(value=value, bare=True)
-
-
 @cache
 def _followers() -> anyio.CapacityLimiter:
     """Each reader of the log keeps a thread; they must not take those that everything else needs."""
@@ -75,22 +72,22 @@ def _followers() -> anyio.CapacityLimiter:
 # -- documents, state, logs --------------------------------------------------------------------------------------------
 
 
-def get_docs(call: Call) -> Json:
+def get_docs(call: Call) -> dict[str, Any]:
     root = call.site.folder
-    return _json(documents.read(root, repository.config_of(root)))
+    return documents.read(root, repository.config_of(root))
 
 
-def put_doc(call: Call) -> Json:
+def put_doc(call: Call) -> dict[str, Any]:
     root, kind = call.site.folder, call.path["kind"]
     if kind not in documents.KINDS:
         raise NotFound(f"there is no document {kind[:20]!r}", cause=f"they are {', '.join(documents.KINDS)}")
     documents.write(root, repository.config_of(root), kind, call.body.content)
-    return _json({"kind": kind, "content": call.body.content})
+    return {"kind": kind, "content": call.body.content}
 
 
-def get_state(call: Call) -> Json:
+def get_state(call: Call) -> dict[str, Any]:
     """What `codex-autorunner status --json` prints, and whether anything runs."""
-    return _json(_state(call.site.folder))
+    return _state(call.site.folder)
 
 
 def _state(root: Path) -> dict[str, Any]:
@@ -99,7 +96,7 @@ def _state(root: Path) -> dict[str, Any]:
     return {**fields, "outstanding_count": found.outstanding, "running": running.alive(root) is not None}
 
 
-def get_logs(call: Call) -> Json:
+def get_logs(call: Call) -> dict[str, Any]:
     asked, root = call.asked(Which), call.site.folder
     tail = min(max(1, asked.tail), _TAIL) if asked.tail is not None else None
     try:
@@ -109,7 +106,7 @@ def get_logs(call: Call) -> Json:
             lines = [*logs.block(root, asked.run_id, tail)]
     except UserError as error:
         raise NotFound.of(error) from None
-    return _json({"run_id": asked.run_id or logs.last_run(root), "log": "\n".join(lines)})
+    return {"run_id": asked.run_id or logs.last_run(root), "log": "\n".join(lines)}
 
 
 async def stream_logs(call: Call) -> Answer:
@@ -131,17 +128,17 @@ async def _lines(root: Path) -> AsyncGenerator[Any, None]:
 # -- run ---------------------------------------------------------------------------------------------------------------
 
 
-def run_start(call: Call) -> Json:
+def run_start(call: Call) -> dict[str, Any]:
     running.refuse_beside_another(call.site.folder)
     return _begun(call.site.folder, "once" if call.body.once else "run")
 
 
-def run_resume(call: Call) -> Json:
+def run_resume(call: Call) -> dict[str, Any]:
     running.refuse_beside_another(call.site.folder)
     return _begun(call.site.folder, "resume", *(["--once"] if call.body.once else []))
 
 
-def _begun(root: Path, *words: str) -> Json:
+def _begun(root: Path, *words: str) -> dict[str, Any]:
     """Start it as a person would, in the background, and wait until it runs or says why not."""
     argv = [program(NAME), *words, "--repo", str(root)]
     quiet, deadline = subprocess.DEVNULL, time.monotonic() + _BEGINS
@@ -158,24 +155,24 @@ def _begun(root: Path, *words: str) -> Json:
         )
         while time.monotonic() < deadline:
             if running.alive(root):
-                return _json(_state(root))
+                return _state(root)
             if child.poll() is not None:
                 if error := ear.heard():
                     raise error
-                return _json(_state(root))  # it has ended already
+                return _state(root)  # it has ended already
             time.sleep(0.05)
     raise OwnFailure("it has not begun yet", cause=f"that took more than {_BEGINS:.0f} s", hint="look at /api/state")
 
 
-def run_stop(call: Call) -> Json:
+def run_stop(call: Call) -> dict[str, Any]:
     """After the current run."""
     running.stop(call.site.folder)
-    return _json(_state(call.site.folder))
+    return _state(call.site.folder)
 
 
-def run_kill(call: Call) -> Json:
+def run_kill(call: Call) -> dict[str, Any]:
     running.kill(call.site.folder)
-    return _json(_state(call.site.folder))
+    return _state(call.site.folder)
 
 
 async def chat(call: Call) -> Answer:
@@ -187,13 +184,14 @@ async def chat(call: Call) -> Answer:
 
 
 def routes(site: Site) -> Iterable[Route]:  # noqa: ARG001 - the same for every server
+    look, steer = partial(calls.look, bare=True), partial(calls.steer, bare=True)
     yield look("/api/docs", get_docs)
     yield steer("/api/docs/{kind}", put_doc, Content, method="PUT", most=MOST_DOCUMENT)
     yield look("/api/state", get_state)
     yield look("/api/logs", get_logs, asks=Which)
-    yield look("/api/logs/stream", stream_logs, streams=True)
+    yield look("/api/logs/stream", stream_logs)
     yield steer("/api/run/start", run_start, Once)
     yield steer("/api/run/stop", run_stop)
     yield steer("/api/run/kill", run_kill)
     yield steer("/api/run/resume", run_resume, Once)
-    yield steer("/api/chat", chat, Question, streams=True)
+    yield steer("/api/chat", chat, Question)

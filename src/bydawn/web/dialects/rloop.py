@@ -11,7 +11,8 @@ from bydawn.dialects.rloop.files import CRASHED
 from bydawn.operations.dialects.rloop import sessions, starting
 from bydawn.operations.dialects.rloop.sessions import Session
 from bydawn.store.registry import Standing
-from bydawn.web.calls import Answer, Call, Json, Route, Site, look, page, steer
+from bydawn.web.calls import Call, Route, Site, look, page, steer
+from bydawn.web.page import Page
 from bydawn.web.pages.home import home
 
 _ENDPOINTS = ("GET /status", "GET /status/:name", "POST /stop/:name")
@@ -22,29 +23,29 @@ def is_shown(standing: Standing) -> bool:
     return standing.loop.dialect is not None and standing.loop.dialect.name == DIALECT.name
 
 
-def first(call: Call) -> Answer:
+def first(call: Call) -> Page | dict[str, Any]:
     """The page for a browser; for programs what there is to ask."""
     if "text/html" in call.headers.get("accept", ""):
         return home(call)
     service = {"service": f"{NAME} status server", "status": "ok"}
-    return _json({"name": NAME, **service, "version": __version__, "endpoints": _ENDPOINTS})
+    return {"name": NAME, **service, "version": __version__, "endpoints": _ENDPOINTS}
 
 
-def all_sessions(call: Call) -> Json:  # noqa: ARG001 - the same for everyone
-    return _json({"sessions": [sessions.document(each) for each in sessions.table()]})
+def all_sessions(call: Call) -> dict[str, Any]:  # noqa: ARG001 - the same for everyone
+    return {"sessions": [sessions.document(each) for each in sessions.table()]}
 
 
-def one_session(call: Call) -> Json:
-    return _json(sessions.document(_found(call)))
+def one_session(call: Call) -> dict[str, Any]:
+    return sessions.document(_found(call))
 
 
-def stop_session(call: Call) -> Json:
+def stop_session(call: Call) -> dict[str, Any]:
     """The same as `rloop stop NAME`."""
     found = _found(call)
     if found.is_alive or found.status == CRASHED:
         starting.stop(found)
         starting.until_it_is_gone(found)
-        return _json(sessions.document(sessions.find(found.name, lambda _: None)))
+        return sessions.document(sessions.find(found.name, lambda _: None))
     raise UserError(f"{found.name} is not running", cause=f"it is {found.status}", exit_code=8)
 
 
@@ -55,12 +56,8 @@ def _found(call: Call) -> Session:
         raise NotFound.of(error) from None
 
 
-def _json(value: Any) -> Json:
-    return Json(value=value, bare=True)
-
-
 def routes(site: Site) -> Iterable[Route]:  # noqa: ARG001 - the same for every server
-    yield page("/", first)
-    yield look("/status", all_sessions)
-    yield look("/status/{name}", one_session)
-    yield steer("/stop/{name}", stop_session)
+    yield page("/", first, bare=True)
+    yield look("/status", all_sessions, bare=True)
+    yield look("/status/{name}", one_session, bare=True)
+    yield steer("/stop/{name}", stop_session, bare=True)
