@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from bydawn.operations.amounts import ago
 from bydawn.operations.views import by_need, needs_you
 from bydawn.web.pages.home import home
-from bydawn.web.words import ago, sentence, strip_label
+from bydawn.web.words import sentence, strip_label
 from operations.stories import STORIES, held, home_of, write_loop
 from web.drawn import LOOKS, STEERS, Drawn, Element, call, drawn, loops_in
 

@@ -1,21 +1,23 @@
-"""What templates can call: amounts, times and addresses as the terminal words them, and a few that only pages need."""
+"""What templates can call: what operations say of a loop, in the words of the terminal, and what only pages need."""
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
-from bydawn.core.text import duration, plain, shorten
+from bydawn.core.rules import Rule, meaning_of
+from bydawn.core.text import duration, headline, plain, shorten
 from bydawn.core.values import Usage
 from bydawn.core.worklist import Stand
-from bydawn.operations import amounts
+from bydawn.operations import amounts, detail, outputs, pending, reasons, views
 from bydawn.operations.amounts import plural
 from bydawn.operations.recent import Tick
+from bydawn.store.registry import Standing
 from bydawn.system.user_folders import tilde
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ BOXES = {
     Stand.AHEAD: "checkpoint ahead",
 }
 THEMES = {"": "light", "light": "dark", "dark": ""}  # what the switch makes of each
+PYTEST = re.compile(r"E  +\S")  # how pytest marks what went wrong
+_LONGEST = 400  # characters of a line of a check
 _WORD = re.compile(r"[a-z]+(?=[\s,;:.!?’']|$)")
 
 
@@ -69,10 +73,6 @@ def sentence(text: str) -> str:
     if _WORD.match(text):  # a plain word, neither a path nor a name with signs in it
         text = text[:1].upper() + text[1:]
     return text if not text or text[-1] in ".!?…”:" else f"{text}."
-
-
-def ago(moment: datetime) -> str:
-    return amounts.ago(moment)
 
 
 def elapsed(moment: datetime) -> str:
@@ -128,6 +128,22 @@ def strip_label(ticks: Sequence[str], earlier: int = 0) -> str:
     return f"The last {plural(rounds, 'round')}: {rows}{before}"
 
 
+def telling(excerpt: str, more: int = 0) -> list[str]:
+    """The most telling line of what a check printed, and as many of those after it as are wanted."""
+    lines = [line.rstrip() for line in plain(excerpt).splitlines() if line.strip()]
+    best = headline(plain(excerpt))
+    places = [place for place, line in enumerate(lines) if PYTEST.match(line)]
+    places = places or [place for place, line in enumerate(lines) if shorten(line.strip(), 120) == best]
+    first = places[-1] if places else max(0, len(lines) - 1)
+    return [line[:_LONGEST] for line in lines[first : first + 1 + more]]
+
+
+def last_output(standing: Standing) -> datetime | None:
+    """When the agent that works now has last printed something."""
+    age = outputs.last_output_age(standing)
+    return None if age is None else datetime.now(UTC) - timedelta(seconds=age)
+
+
 def runs(sections: "Iterable[Section]") -> "Iterator[tuple[bool, list[Section]]]":
     """Sections that follow each other, those in two columns apart from those across the page."""
     for in_columns, those in groupby(sections, key=lambda section: bool(section.column)):
@@ -136,19 +152,28 @@ def runs(sections: "Iterable[Section]") -> "Iterator[tuple[bool, list[Section]]]
 
 GLOBALS: dict[str, Any] = {
     "BOXES": BOXES,
+    "Rule": Rule,
     "THEMES": THEMES,
     "TICKS": TICKS,
     "UNKNOWN": UNKNOWN,
+    "detail": detail,
     "href": href,
+    "last_output": last_output,
+    "meaning_of": meaning_of,
     "money": money,
+    "outputs": outputs,
+    "pending": pending,
     "percent": percent,
     "plural": plural,
+    "reasons": reasons,
     "runs": runs,
     "strip_label": strip_label,
+    "telling": telling,
     "used": amounts.used,
+    "views": views,
 }
 FILTERS: dict[str, Callable[..., Any]] = {
-    "ago": ago,
+    "ago": amounts.ago,
     "duration": duration,
     "elapsed": elapsed,
     "iso": iso,

@@ -1,11 +1,9 @@
 """The pages: each function makes one from loops as they are now. What several of them need is here."""
 
-import re
 from threading import Lock
 from typing import NamedTuple
 
 from bydawn.core.errors import UserError
-from bydawn.core.text import headline, plain, shorten
 from bydawn.core.values import Status
 from bydawn.operations import views
 from bydawn.operations.amounts import plural
@@ -16,8 +14,6 @@ from bydawn.web.page import Section
 
 _FEW = 20  # rows of a group, unless a person wants all
 _KEPT = 300  # histories that stay in memory
-_PYTEST = re.compile(r"E  +\S")  # how pytest marks what went wrong
-_LONGEST = 400  # characters of a line
 _WORKING = (Status.RUNNING, Status.WAITING)
 
 
@@ -118,13 +114,3 @@ def progress_of(standing: Standing) -> str:
     """`5/9`, or the number of rounds where there is no list."""
     tasks, number = standing.state.tasks, standing.state.round
     return f"{tasks.done}/{tasks.total}" if tasks else plural(number, "round") if number else ""
-
-
-def telling(excerpt: str, more: int = 0) -> list[str]:
-    """The most telling line of what a check printed, and as many of those after it as are wanted."""
-    lines = [line.rstrip() for line in plain(excerpt).splitlines() if line.strip()]
-    best = headline(plain(excerpt))
-    places = [place for place, line in enumerate(lines) if _PYTEST.match(line)]
-    places = places or [place for place, line in enumerate(lines) if shorten(line.strip(), 120) == best]
-    first = places[-1] if places else max(0, len(lines) - 1)
-    return [line[:_LONGEST] for line in lines[first : first + 1 + more]]

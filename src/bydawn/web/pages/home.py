@@ -2,82 +2,55 @@
 
 from datetime import UTC, datetime, timedelta
 
-import msgspec
-
 from bydawn.core.progress import ENOUGH_ROUNDS
 from bydawn.core.rules import Rule
+from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import Status
-from bydawn.operations import amounts, outputs, pending, reasons, views
+from bydawn.operations import amounts, pending, views
 from bydawn.operations.amounts import plural
 from bydawn.operations.leftovers import with_leftovers
-from bydawn.operations.ways import Way, ways
+from bydawn.operations.ways import ways
 from bydawn.store.registry import Standing
 from bydawn.web.calls import Call
 from bydawn.web.page import Page, Section
-from bydawn.web.pages import Groups, grouped, recent_of, telling
+from bydawn.web.pages import Groups, grouped, recent_of
 
 _COUNTED = 40  # loops whose cost of the last day is added up
 _TICKS = 30
-_REASON, _WORDS = 300, 240  # characters
-
-
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One loop of the list."""
-
-    standing: Standing
-    address: str
-    text: str  # why it needs a person, what it does, how it ended
-    since: datetime | None
-    ticks: tuple[str, ...]
-    earlier: int
-    evidence: str = ""  # the most telling line of what a check printed
-    said: str = ""  # the agent's own words
-    ways: tuple[Way, ...] = ()
-    doing: str = ""  # what the agent does right now
-    output_at: datetime | None = None
-    more: str = ""  # the time that is left, or until when it waits
 
 
 def home(call: Call) -> Page:
     loops, everything = call.loops, call.query.get("all") == "1"
     found = with_leftovers(loops.all())
     groups = grouped(found, everything=everything)
-
-    def rows(name: str, group_of: list[Standing]) -> list[Row]:
-        return [_row(each, loops.address(each), name) for each in group_of]
-
-    def section(id_: str, template: str, **data: object) -> Section:
-        return Section(id=id_, template=template, data=data)
-
-    lists = {
-        "needs-you": (groups.needs_you, "needs_you.html"),
-        "working": (groups.working, "rows.html"),
-        "finished": (groups.finished, "rows.html"),
-        "resting": (groups.resting, "rows.html"),
+    needy, working = groups.needs_you.loops, groups.working.loops
+    starts = not loops.is_narrowed
+    rows = {
+        "address": loops.address,
+        "recent": lambda each: recent_of(each, _TICKS),
+        "doing": _doing,
+        "left": _left,
+        "said": _said,
+        "ways": ways,
     }
-    needy, starts = groups.needs_you.loops, not loops.is_narrowed
+    head = {"empty": not found, "title": _headline(groups), "text": _summary(groups), "starts": starts}
+    foot = {"dismissed": groups.dismissed, "everything": everything, "cost": _last_day(found), "starts": starts}
+    lists = (
+        ("needs-you", "needs_you.html", groups.needs_you),
+        ("working", "rows.html", groups.working),
+        ("finished", "rows.html", groups.finished),
+        ("resting", "rows.html", groups.resting),
+    )
     return Page(
         title=_title(groups),
         crumbs=(),
-        mark=needy[0].status if needy else groups.working.loops[0].status if groups.working.loops else None,
+        mark=needy[0].status if needy else working[0].status if working else None,
         refreshes=True,
         sections=(
-            section(
-                "head", "home_head.html", empty=not found, title=_headline(groups), text=_summary(groups), starts=starts
-            ),
-            *(
-                section(id_, template, group=group, rows=rows(id_, group.loops), kind=id_)
-                for id_, (group, template) in lists.items()
-            ),
-            section(
-                "foot",
-                "foot.html",
-                dismissed=groups.dismissed,
-                everything=everything,
-                cost=_last_day(found),
-                starts=starts,
-            ),
+            Section(id="head", template="home_head.html", data=head),
+            *(Section(id=id_, template=file, data={**rows, "group": group, "kind": id_}) for id_, file, group in lists),
+            Section(id="foot", template="foot.html", data=foot),
         ),
     )
 
@@ -109,51 +82,27 @@ def _summary(groups: Groups) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _row(standing: Standing, address: str, group: str) -> Row:
-    history = recent_of(standing, _TICKS)
-    ticks = tuple(tick.value for tick, _ in history.ticks)[-_TICKS:]
-    row = Row(
-        standing=standing,
-        address=address,
-        text=shorten(plain(views.reason(standing)), _REASON),
-        since=views.since(standing),
-        ticks=ticks,
-        earlier=history.earlier,
-    )
-    if group == "needs-you":
-        return _needy(row)
-    if group == "working":
-        return _working(row)
-    if standing.status is Status.UNVERIFIED:
-        return msgspec.structs.replace(row, text=f"{row.text}; {reasons.unproven(standing)}")
-    return row
-
-
-def _needy(row: Row) -> Row:
-    standing, last = row.standing, row.standing.state.last
-    stopped = standing.state.stopped
+def _said(standing: Standing) -> str:
+    """The agent's own words, unless the reason has them already."""
+    last, stopped = standing.state.last, standing.state.stopped
     says_so = stopped is not None and stopped.decided.rule == Rule.AGENT_BLOCKED
     speaks = last is not None and standing.status in (Status.BLOCKED, Status.FAILED) and not says_so
-    said = shorten(plain(last.said), _WORDS) if last and speaks else ""
-    red = [telling(verdict.excerpt, 1) or [verdict.detail] for verdict in standing.state.failed_checks]
-    return msgspec.structs.replace(row, evidence="\n".join(red[0]) if red else "", said=said, ways=ways(standing))
+    return last.said if last and speaks else ""
 
 
-def _working(row: Row) -> Row:
-    standing, state = row.standing, row.standing.state
-    opened, asked = state.open_round, pending.asked(state)
-    task = shorten(plain(opened.task), 80) if opened and opened.task else ""
+def _doing(standing: Standing) -> str:
+    """What it works on or waits for, and what was asked of it."""
+    state, asked = standing.state, pending.asked(standing.state)
+    task = shorten(plain(state.open_round.task or ""), 80) if state.open_round else ""
     words = views.hanging(standing) or (pending.waiting_words(state.waiting) if state.waiting else task)
     stops = pending.asked_words(asked) if asked else ""
-    age = outputs.last_output_age(standing)
-    told = opened is not None and len(state.recent_seconds) >= ENOUGH_ROUNDS
-    return msgspec.structs.replace(
-        row,
-        text="; ".join(filter(None, (words, plain(state.waiting.reason) if state.waiting else "", stops))),
-        doing=outputs.activity(standing),
-        output_at=None if age is None else datetime.now(UTC) - timedelta(seconds=age),
-        more=amounts.time_left_words(state) if told else "",
-    )
+    return "; ".join(filter(None, (words, plain(state.waiting.reason) if state.waiting else "", stops)))
+
+
+def _left(state: LoopState) -> str:
+    """The time that is left, once that can be told."""
+    is_known = state.open_round is not None and len(state.recent_seconds) >= ENOUGH_ROUNDS
+    return amounts.time_left_words(state) if is_known else ""
 
 
 def _last_day(found: list[Standing]) -> str:

@@ -1,17 +1,17 @@
 """A loop's own page: what it does now, or why it ended and what helps; then its tasks, its course and its rounds."""
 
-from datetime import UTC, datetime, timedelta
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from bydawn.core.breakers import limits_of
 from bydawn.core.errors import UserError
-from bydawn.core.rules import Rule, meaning_of
-from bydawn.core.text import duration, plain, shorten
-from bydawn.core.values import Status, Verdict
-from bydawn.operations import amounts, outputs, pending, reasons, views
-from bydawn.operations.detail import EXPLAINED, what_is_safe
+from bydawn.core.text import duration, plain
+from bydawn.core.values import Status
+from bydawn.operations import amounts, reasons, views
+from bydawn.operations.detail import EXPLAINED
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.plan import shared
 from bydawn.operations.recent import Recent, Tick
@@ -21,7 +21,7 @@ from bydawn.store.registry import Standing, beside
 from bydawn.web.calls import Call
 from bydawn.web.loops import readable
 from bydawn.web.page import Crumb, Page, Section, Tab
-from bydawn.web.pages import rail, recent_of, telling
+from bydawn.web.pages import rail, recent_of
 from bydawn.web.pages.course import course
 from bydawn.web.pages.frame import loop_page, title
 from bydawn.web.pages.task_rows import task_rows
@@ -30,7 +30,6 @@ from bydawn.web.words import href, money
 _PLOTTED, _SHOWN, _FEW, _PAGE = 120, 30, 8, 100  # rounds: in plots, on this page, beside the tasks, on a page of rounds
 _LINKED, _PICTURED = 60, 40  # ticks that are links; if there are more, the last ones are a picture
 _LONG = 5000  # records of a ledger above which only its end is read
-_AROUND = 1  # lines shown after the most telling one
 
 
 def overview(call: Call) -> Page:
@@ -44,7 +43,7 @@ def overview(call: Call) -> Page:
     def section(id_: str, template: str, column: str = "", **data: Any) -> Section:
         return Section(id=id_, template=template, column=column, data=common | data)
 
-    strip = _strip(history)
+    strip, company = _strip(history), shared(beside(standing.folder, standing.loop))
     missing: dict[str, Any] = {"rows": reasons.conditions(standing), "checks": standing.state.verdicts}
     rows = history.last(_SHOWN if working else _FEW)
     rounds: dict[str, Any] = {
@@ -58,8 +57,8 @@ def overview(call: Call) -> Page:
     empty = "empty.html"  # every part is there in every state, so that one can follow the other while a person looks
     if working:
         sections = [
-            section("head", "loop_head.html", then=_then(standing)),
-            section("now", "now.html", **_now(standing), **strip),
+            section("head", "loop_head.html"),
+            section("now", "now.html", limits=_limits(standing), shared=company, **strip),
             section("tell-form", "tell.html"),
             section("strip", empty),
             section("tasks", "tasks.html", "left", **tasks),
@@ -71,14 +70,14 @@ def overview(call: Call) -> Page:
     else:
         sections = [
             section("head", empty),
-            section("now", "ended.html", **_ended(standing, history)),
+            section("now", "ended.html", stuck=_stuck(standing, history), proof=_proof(standing)),
             section("tell-form", empty),
             section("strip", "strip.html", **strip),
             section("rounds", "rounds.html" if not standing.trouble else empty, "left", **rounds),
             section("tasks", "tasks.html" if not standing.trouble else empty, "right", **tasks),
             section("missing", "missing.html" if not standing.finished else empty, "right", **missing),
             section("course", "course.html", course=plots),
-            section("why", "loop_why.html", rule=_rule(standing)),
+            section("why", "loop_why.html"),
         ]
     return Page(
         title=title(standing),
@@ -148,30 +147,6 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
 
 
-def _now(standing: Standing) -> dict[str, Any]:
-    state, asked = standing.state, pending.asked(standing.state)
-    age = outputs.last_output_age(standing)
-    company = beside(standing.folder, standing.loop)
-    return {
-        "opened": state.open_round,
-        "activity": outputs.activity(standing),
-        "output_at": None if age is None else datetime.now(UTC) - timedelta(seconds=age),
-        "hanging": views.hanging(standing),
-        "waiting": pending.waiting_words(state.waiting) if state.waiting else "",
-        "waits_for": plain(state.waiting.reason) if state.waiting else "",
-        "asked": f"{pending.asked_words(asked)}, asked by {plain(asked.by)}" if asked else "",
-        "shared": shared(company),
-        "limits": _limits(standing),
-        "limited": views.limited_now(standing),
-    }
-
-
-def _then(standing: Standing) -> str:
-    """What was asked for after this round."""
-    asked = pending.asked(standing.state)
-    return {"pause": "pauses", "stop": "stops"}[asked.what] if asked and asked.after_round else ""
-
-
 def _limits(standing: Standing) -> list[Limit]:
     state, limits = standing.state, limits_of(standing.loop, standing.state)
     found = []
@@ -208,49 +183,11 @@ def _time(standing: Standing) -> Limit:
 # -- once it has ended -------------------------------------------------------------------------------------------------
 
 
-class Printed(msgspec.Struct, frozen=True, kw_only=True):
-    """A failing check, with the lines that tell most."""
-
-    verdict: Verdict
-    lines: tuple[str, ...]  # the most telling one first
-
-
-def _ended(standing: Standing, history: Recent) -> dict[str, Any]:
-    state, stopped = standing.state, standing.state.stopped
-    rule = stopped.decided.rule if stopped else ""
-    blocked = standing.status is Status.BLOCKED
-    said = plain(state.last.said) if state.last and rule != Rule.AGENT_BLOCKED else ""
-    offered = ways(standing)
-    return {
-        "reason": plain(views.reason(standing)),
-        "since": views.since(standing),
-        "needs_you": views.needs_you(standing),
-        "trouble": standing.trouble,
-        "stuck": _stuck(standing, history) if blocked and not state.questions else None,
-        "questions": state.questions,
-        "failed": [_printed(verdict) for verdict in state.failed_checks] if not standing.finished else [],
-        "said": shorten(said, 600),
-        "proof": _proof(standing),
-        "tampered": state.tampered,
-        "notes": state.notes,
-        "safe": what_is_safe(standing.loop) if blocked else "",
-        "unproven": reasons.unproven(standing),
-        "tell": next((way for way in offered if way.verb == "tell"), None),
-        "others": [way for way in offered if way.verb != "tell"],
-        "can_be_told": not standing.finished and not standing.trouble,
-        "can_be_dismissed": stopped is not None and not state.dismissed and not standing.trouble,
-    }
-
-
 def _stuck(standing: Standing, history: Recent) -> Stuck | None:
-    try:
-        return stuck(standing, [row.attempt for row in history.rounds])
-    except UserError:
-        return None
-
-
-def _printed(verdict: Verdict) -> Printed:
-    return Printed(verdict=verdict, lines=tuple(telling(verdict.excerpt, _AROUND)))
+    if standing.status is Status.BLOCKED and not standing.state.questions:
+        with suppress(UserError):
+            return stuck(standing, [row.attempt for row in history.rounds])
+    return None
 
 
 def _proof(standing: Standing) -> list[str]:
@@ -260,10 +197,3 @@ def _proof(standing: Standing) -> list[str]:
         return []
     rows = reasons.evidence(standing) if standing.state.seq <= _LONG else stopped.evidence
     return [plain(row) for row in rows if row != reasons.unproven(standing)]
-
-
-def _rule(standing: Standing) -> tuple[str, str, int] | None:
-    stopped = standing.state.stopped
-    if stopped is None or not meaning_of(stopped.decided.rule):
-        return None
-    return stopped.decided.rule, meaning_of(stopped.decided.rule), standing.state.seq

@@ -29,7 +29,7 @@ from bydawn.web.page import Page, Section, Tab
 from bydawn.web.pages import recent_of
 from bydawn.web.pages.frame import loop_page
 from bydawn.web.pages.loop import KINDS
-from bydawn.web.words import href, sentence
+from bydawn.web.words import PYTEST, href, sentence
 
 _AROUND = 60  # rounds in the strip
 _AFTER = 20  # of these, so many after the one that is shown
@@ -37,7 +37,6 @@ _MOST_TEXT = 100_000  # bytes of a prompt or a reply that are in the page
 _MOST_LINES = 400  # of a check's output that are in the page
 _COUNTED = 4 << 20  # bytes of an output whose lines are counted
 _RULER = re.compile(r"[\s.\-=_*~+#|]*")
-_PYTEST = re.compile(r"E  +\S")
 
 
 class CheckRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,7 +186,7 @@ def _telling(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     best = headline(verdict.excerpt).removesuffix("…")
     rows = []
     for line in plain(verdict.excerpt).splitlines():
-        useful = bool(_PYTEST.match(line)) or (bool(best) and " ".join(line.split()).startswith(best))
+        useful = bool(PYTEST.match(line)) or (bool(best) and " ".join(line.split()).startswith(best))
         rows.append(("useful" if useful else "least" if _RULER.fullmatch(line) else "", line))
     return tuple(rows)
 

@@ -6,7 +6,7 @@ import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain
-from bydawn.operations import decisions, views
+from bydawn.operations import decisions
 from bydawn.operations.decisions import Reason, why_fields
 from bydawn.operations.rounds import Field
 from bydawn.store.registry import Standing
@@ -26,11 +26,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 def why_page(call: Call) -> Page:
     """The last decision of a loop."""
     standing = call.standing
-    data = {
-        "reason": plain(views.reason(standing)),
-        "since": views.since(standing),
-        "decision": cache(lambda: _decision(standing)),
-    }
+    data = {"decision": cache(lambda: _decision(standing))}
     section = Section(id="decision", template="why_page.html", live=False, data=data)
     return loop_page(call, standing, Tab.OVERVIEW, "why", section)
 
