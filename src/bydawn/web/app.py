@@ -25,7 +25,7 @@ from bydawn.store.web_keys import Role
 from bydawn.web.acts import TooLate
 from bydawn.web.api import Refusal
 from bydawn.web.auth import Access, Gate, Refused, refuse_forged
-from bydawn.web.calls import Call, Events, Kind, Raw, Route, Sent, Site
+from bydawn.web.calls import Act, Call, Events, Kind, Raw, Route, Sent, Site
 from bydawn.web.failures import own_failure
 from bydawn.web.page import Notice, Page, Visitor, whole
 from bydawn.web.pages.question import error_page
@@ -64,9 +64,9 @@ def application(site: Site, table: Iterable[Route]) -> "ASGIApp":
         allowed = ", ".join(_methods(routes, request.scope["path"]))
         what = "there is no such page" if is_missing else "this cannot be done here"
         cause = "" if is_missing else f"{request.method[:20]} is not one of {allowed}"
-        refused = UserError(what, cause=cause, hint="go back to the list of loops")
+        refused = Refused(error.status_code, what, cause, "go back to the list of loops")
         is_page = not request.url.path.startswith("/api") and _wants_a_page(site, request)
-        response = _refusal(error.status_code, refused, None, is_page=is_page)
+        response = _refusal(refused, None, is_page=is_page)
         if allowed:
             response.headers["allow"] = allowed
         return response
@@ -117,7 +117,7 @@ class _Guarded:
             if b"authorization" not in given or (b"origin" in given and not asking):
                 self._gate.names.checked(scope)
         except Refused as refused:
-            response = _refusal(refused.status, refused.error, None, is_page=False)
+            response = _refusal(refused, None, is_page=False)
             await response(scope, receive, told)
             return
         await self._app(scope, receive, told)
@@ -146,20 +146,15 @@ def _endpoint(site: Site, row: Route) -> Any:
             visitor = site.gate.admit(request, row.access, is_page=is_page)
             call = await _read(request, site, row, visitor)
             return await _answer(request, row, call, await _done(row, call))
-        except Refused as refused:
-            await asyncio.sleep(refused.wait)
-            response = _refusal(refused.status, refused.error, visitor, is_page=is_page)
-            if refused.status == 401:
-                response.headers["www-authenticate"] = "Bearer"
-            return response
         except ClientDisconnect:
             return Response(status_code=400)
         except UserError as error:
             if row.behind and call:
-                return await _again(request, row, call, error)
-            return _refusal(status_of(error), error, visitor, is_page=is_page)
+                return await _again(request, row.behind, call, error)
+            await asyncio.sleep(error.wait if isinstance(error, Refused) else 0)
+            return _refusal(error, visitor, is_page=is_page)
         except Exception:  # a bug must be told in words here too
-            return _refusal(500, own_failure(), visitor, is_page=is_page)
+            return _refusal(own_failure(), visitor, is_page=is_page, status=500)
 
     return endpoint
 
@@ -300,38 +295,37 @@ def _sent(answer: Sent, visitor: Visitor) -> Response:
     return response
 
 
-async def _again(request: Request, row: Route, call: Call, error: UserError) -> Response:
+async def _again(request: Request, behind: Act, call: Call, error: UserError) -> Response:
     """The page of a form that was refused, with what was typed into it."""
-    assert row.behind  # noqa: S101 - asked before
     kept = {name: values[0] for name, values in call.form.items() if name not in ("csrf", "expect_seq")}
     notice = Notice(text=_sentence(error.what), cause=_sentence(error.cause), hint=_sentence(error.hint), failed=True)
     try:
-        page = await run_in_threadpool(cast("Any", row.behind), call)
+        page = cast("Page", await run_in_threadpool(behind, call))
         page = msgspec.structs.replace(page, status=status_of(error))
         return await run_in_threadpool(_html, request, call.visitor, page, notice, kept)
     except Exception as another:  # also a bug in that page must not hide why the form was refused
         if not isinstance(another, UserError):
             own_failure()
-        return _refusal(status_of(error), error, call.visitor, is_page=True)
+        return _refusal(error, call.visitor, is_page=True)
 
 
 def _sentence(text: str) -> str:
     return plain(text[:1].upper() + text[1:])
 
 
-def _refusal(status: int, error: UserError, visitor: Visitor | None, *, is_page: bool) -> Response:
+def _refusal(error: UserError, visitor: Visitor | None, *, is_page: bool, status: int = 0) -> Response:
+    status = status or status_of(error)
     if is_page:
-        seen = visitor or Visitor(role=Role.LOOK)
-        return Response(whole(error_page(status, error, visitor), seen), status_code=status, media_type="text/html")
-    late = error if isinstance(error, TooLate) else None
-    refusal = Refusal(
-        error=plain(error.what),
-        cause=plain(error.cause),
-        hint=plain(error.hint),
-        state=late.state if late else None,
-        reason=late.reason if late else None,
-    )
-    return _json(refusal, status)
+        text = whole(error_page(status, error, visitor), visitor or Visitor(role=Role.LOOK))
+        response = Response(text, status_code=status, media_type="text/html")
+    else:
+        refusal = Refusal(error=plain(error.what), cause=plain(error.cause), hint=plain(error.hint))
+        if isinstance(error, TooLate):
+            refusal = msgspec.structs.replace(refusal, state=error.state, reason=error.reason)
+        response = _json(refusal, status)
+    if status == 401:
+        response.headers["www-authenticate"] = "Bearer"
+    return response
 
 
 def _json(value: Any, status: int, *, bare: bool = False) -> Response:
@@ -343,6 +337,8 @@ def _json(value: Any, status: int, *, bare: bool = False) -> Response:
 
 def status_of(error: UserError) -> int:
     """The status that stands for an error of the command line."""
+    if isinstance(error, Refused):
+        return error.status
     if isinstance(error, NotFound):
         return 404
     if isinstance(error, OwnFailure):

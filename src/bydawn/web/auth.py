@@ -39,13 +39,12 @@ class Access(StrEnum):
     STEER = "steer"
 
 
-class Refused(Exception):
+class Refused(UserError):
     """A request that is not answered, and why."""
 
     def __init__(self, status: int, what: str, cause: str = "", hint: str = "", *, wait: float = 0) -> None:
-        super().__init__(what)
+        super().__init__(what, cause=cause, hint=hint)
         self.status = status
-        self.error = UserError(what, cause=cause, hint=hint)
         self.wait = wait  # seconds before it is said
 
 

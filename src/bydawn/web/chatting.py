@@ -12,6 +12,7 @@ from bydawn.process.refusals import Ear
 from bydawn.store.registry import Standing
 from bydawn.web.acts import with_workspace
 from bydawn.web.calls import Site
+from bydawn.web.news import Event
 from bydawn.web.starting import environment, refuse_odd
 
 _LONGEST = 4 << 20  # bytes of a line
@@ -72,7 +73,7 @@ async def _pass_on(
         if line.startswith(_BEGIN):
             heard.put_nowait(line)
             said = Said(loop=address, line=msgspec.Raw(line.strip()))
-            site.hub.tell(address, "chat", msgspec.json.encode(said).decode())
+            site.hub.tell(Event.of("chat", said, loop=address))
         try:
             line = await child.stdout.readline()
         except ValueError:  # a line that is too long: it is left out, and what is still to come of it has no beginning

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -22,6 +22,10 @@ class Event(NamedTuple):
     seq: int = 0
     page: tuple[str, Role] | None = None
     log: str = ""
+
+    @classmethod
+    def of(cls, kind: str, value: Any, **about: Any) -> "Event":
+        return cls(kind, msgspec.json.encode(value).decode(), **about)
 
 
 RESYNC = Event("resync", "{}")

@@ -137,9 +137,9 @@ class Hub:
             events += self._rows(place, until=shared.offset)
         return events, others
 
-    def tell(self, loop: str, kind: str, data: str) -> None:
+    def tell(self, event: Event) -> None:
         """News from elsewhere in this server, such as an answer that is being written."""
-        self._send([Event(kind, data, loop)])
+        self._send([event])
         self._drawn = 0.0  # a page may show it
 
     def _send(self, events: list[Event]) -> None:
@@ -226,7 +226,7 @@ class Hub:
                 address = self._loops.address(standing)
                 age = outputs.last_output_age(standing)
                 news = Activity(loop=address, text=outputs.activity(standing), output_age=age)
-                events.append(Event("activity", msgspec.json.encode(news).decode(), address))
+                events.append(Event.of("activity", news, loop=address))
         return events
 
     def _draw(self) -> list[Event]:
@@ -248,7 +248,7 @@ class Hub:
         try:
             found = self._page_of(page, visitor)
         except NotFound:  # its loop is gone: loaded again, the page says so
-            return [Event("gone", msgspec.json.encode({"page": page}).decode(), page=(page, role))]
+            return [Event.of("gone", {"page": page}, page=(page, role))]
         except Exception as error:
             self._leave_out(page, error)
             return []
@@ -264,11 +264,11 @@ class Hub:
             if everything or known.get(section.id) != digest:
                 known[section.id] = digest
                 part = Fragment(page=page, id=section.id, html=html)
-                events.append(Event("fragment", msgspec.json.encode(part).decode(), page=(page, role)))
-        head = msgspec.json.encode({"page": page, "title": found.title, "mark": found.mark or ""}).decode()
-        if everything or known.get("head") != head:
-            known["head"] = head
-            events.append(Event("head", head, page=(page, role)))
+                events.append(Event.of("fragment", part, page=(page, role)))
+        head = Event.of("head", {"page": page, "title": found.title, "mark": found.mark or ""}, page=(page, role))
+        if everything or known.get("head") != head.data:
+            known["head"] = head.data
+            events.append(head)
         return events
 
     def _leave_out(self, what: str, error: Exception) -> None:
@@ -299,7 +299,7 @@ class Hub:
                 if rows or left_out:
                     html = log_rows(rows, place.round, left_out)
                     news = Rows(log=place.key, html=html, count=len(rows), offset=offset, line=line)
-                    events.append(Event("log", msgspec.json.encode(news).decode(), log=place.key))
+                    events.append(Event.of("log", news, log=place.key))
                     left_out = 0
         except Exception as error:
             self._leave_out(place.key, error)
@@ -341,7 +341,7 @@ def _fact(address: str, record: Record) -> Event:
         status = Status(happened.end)
         text, alarm = f"{address} {status.words}: {plain(happened.reason)}", status in NEEDS_YOU
     fact = Fact(loop=address, seq=record.seq, at=record.at.isoformat(), type=kind, text=text, alarm=alarm)
-    return Event("fact", msgspec.json.encode(fact).decode(), address, record.seq)
+    return Event.of("fact", fact, loop=address, seq=record.seq)
 
 
 def _missed(address: str, standing: Standing, after: int, until: int) -> list[Event]:

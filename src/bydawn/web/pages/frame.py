@@ -24,17 +24,22 @@ def loop_page(
     at: str = "",
     status: int = 200,
 ) -> Page:
-    """A page of a loop, whose sections all know it and its address; `here` is the last step of its path."""
+    """A page of a loop, whose sections all know it and its address; `here` is the last step of its path, if any."""
     address = call.loops.address(standing)
     about = {"standing": standing, "address": address}
+    path = (Crumb(standing.loop.id, href(address)), Crumb(here)) if here else (Crumb(standing.loop.id),)
     return Page(
-        title=f"{title(standing)} · {here}",
-        crumbs=(Crumb("Loops", "/"), Crumb(standing.loop.id, href(address)), Crumb(here)),
+        title=title(standing) + (f" · {here}" if here else ""),
+        crumbs=(
+            Crumb("Loops", "/"),
+            Crumb(standing.loop.id, href(address) if here else ""),
+            *([Crumb(here)] if here else []),
+        ),
         sections=tuple(replace(section, data=about | section.data) for section in sections),
         mark=standing.status,
         loop=address,
         tab=tab,
-        up=up or href(address),
+        up=up or (href(address) if here else "/"),
         rail=rail(call.loops, standing),
         refreshes=refreshes,
         at=at,

@@ -20,10 +20,10 @@ from bydawn.operations.ways import ways
 from bydawn.store.registry import Standing, beside
 from bydawn.web.calls import Call
 from bydawn.web.loops import readable
-from bydawn.web.page import Crumb, Page, Section, Tab
-from bydawn.web.pages import rail, recent_of
+from bydawn.web.page import Page, Section, Tab
+from bydawn.web.pages import recent_of
 from bydawn.web.pages.course import course
-from bydawn.web.pages.frame import loop_page, title
+from bydawn.web.pages.frame import loop_page
 from bydawn.web.pages.task_rows import task_rows
 from bydawn.web.words import href, money
 
@@ -32,63 +32,56 @@ _LINKED, _PICTURED = 60, 40  # ticks that are links; if there are more, the last
 _LONG = 5000  # records of a ledger above which only its end is read
 
 
+# Every part is there in both, if only as an empty one, so that one can follow the other while a person looks.
+_AT_WORK = (
+    ("head", "loop_head", ""),
+    ("now", "now", ""),
+    ("tell-form", "tell", ""),
+    ("strip", "empty", ""),
+    ("tasks", "tasks", "left"),
+    ("missing", "missing", "left"),
+    ("course", "course", "right"),
+    ("rounds", "rounds", ""),
+    ("why", "empty", ""),
+)
+_ENDED = (
+    ("head", "empty", ""),
+    ("now", "ended", ""),
+    ("tell-form", "empty", ""),
+    ("strip", "strip", ""),
+    ("rounds", "rounds", "left"),
+    ("tasks", "tasks", "right"),
+    ("missing", "missing", "right"),
+    ("course", "course", ""),
+    ("why", "loop_why", ""),
+)
+
+
 def overview(call: Call) -> Page:
     [standing] = with_leftovers([views.with_current_tasks(call.standing)])
-    address = call.loops.address(standing)
     working = standing.status in (Status.RUNNING, Status.WAITING)
     history = recent_of(standing, _PLOTTED)
-    tasks = task_rows(standing, history)
-    common = {"standing": standing, "address": address, "ways": ways(standing)}
-
-    def section(id_: str, template: str, column: str = "", **data: Any) -> Section:
-        return Section(id=id_, template=template, column=column, data=common | data)
-
-    strip, company = _strip(history), shared(beside(standing.folder, standing.loop))
-    missing: dict[str, Any] = {"rows": reasons.conditions(standing), "checks": standing.state.verdicts}
-    rows = history.last(_SHOWN if working else _FEW)
-    rounds: dict[str, Any] = {
-        "rows": rows.rows[::-1],
-        "earlier": rows.earlier,
+    last = history.last(_SHOWN if working else _FEW)
+    data: dict[str, Any] = {
+        "ways": ways(standing),
+        **_strip(history),
+        **task_rows(standing, history),
+        "course": course(standing, history) if not standing.trouble else None,
+        "rows": last.rows[::-1],
+        "earlier": last.earlier,
         "kinds": KINDS,
         "whole": False,
         "few": not working,
     }
-    plots = course(standing, history) if not standing.trouble else None
-    empty = "empty.html"  # every part is there in every state, so that one can follow the other while a person looks
     if working:
-        sections = [
-            section("head", "loop_head.html"),
-            section("now", "now.html", limits=_limits(standing), shared=company, **strip),
-            section("tell-form", "tell.html"),
-            section("strip", empty),
-            section("tasks", "tasks.html", "left", **tasks),
-            section("missing", "missing.html", "left", **missing),
-            section("course", "course.html", "right", course=plots),
-            section("rounds", "rounds.html", **rounds),
-            section("why", empty),
-        ]
+        data |= {"limits": _limits(standing), "shared": shared(beside(standing.folder, standing.loop))}
     else:
-        sections = [
-            section("head", empty),
-            section("now", "ended.html", stuck=_stuck(standing, history), proof=_proof(standing)),
-            section("tell-form", empty),
-            section("strip", "strip.html", **strip),
-            section("rounds", "rounds.html" if not standing.trouble else empty, "left", **rounds),
-            section("tasks", "tasks.html" if not standing.trouble else empty, "right", **tasks),
-            section("missing", "missing.html" if not standing.finished else empty, "right", **missing),
-            section("course", "course.html", course=plots),
-            section("why", "loop_why.html"),
-        ]
-    return Page(
-        title=title(standing),
-        crumbs=(Crumb("Loops", "/"), Crumb(standing.loop.id)),
-        sections=tuple(sections),
-        mark=standing.status,
-        loop=address,
-        tab=Tab.OVERVIEW,
-        at=href(address),
-        rail=rail(call.loops, standing),
-        refreshes=not call.visitor.steers,  # what is being typed would be lost
+        data |= {"stuck": _stuck(standing, history), "proof": _proof(standing)}
+    parts = _AT_WORK if working else _ENDED
+    sections = [Section(id=id_, template=f"{name}.html", column=column, data=data) for id_, name, column in parts]
+    refreshes = not call.visitor.steers  # what is being typed would be lost
+    return loop_page(
+        call, standing, Tab.OVERVIEW, "", *sections, refreshes=refreshes, up="/", at=href(call.loops.address(standing))
     )
 
 
@@ -114,10 +107,10 @@ def _strip(history: Recent) -> dict[str, Any]:
     """Every round as a link, or the last ones as a picture."""
     ticks = history.ticks
     if len(ticks) <= _LINKED and not history.earlier:
-        return {"ticks": ticks, "earlier": 0, "is_picture": False}
+        return {"ticks": ticks, "before": 0, "is_picture": False}
     last = ticks[-_PICTURED:]
     first = next((number for _, number in last if number), 1)
-    return {"ticks": last, "earlier": first - 1, "is_picture": True}
+    return {"ticks": last, "before": first - 1, "is_picture": True}
 
 
 # How a round came out, as a color and an icon.

@@ -1,14 +1,9 @@
 """Pages that ask before something cannot be taken back, and pages that say why there is nothing to see."""
 
-from collections.abc import Callable
-from datetime import UTC, datetime
-
 from bydawn.core.errors import UserError
 from bydawn.core.proof import to_accept
 from bydawn.core.rules import Rule
-from bydawn.core.text import duration, plain
-from bydawn.core.values import Act, Advice, Status
-from bydawn.store.registry import Standing
+from bydawn.core.values import Act, Advice
 from bydawn.web.calls import Call
 from bydawn.web.loops import readable
 from bydawn.web.page import Crumb, Page, Section, Tab, Visitor
@@ -31,43 +26,20 @@ _TITLES = {
 
 def stop_page(call: Call) -> Page:
     """Ask before a loop is stopped now."""
-    return _question(call, "stop", _stop)
+    return _question(call, "stop")
 
 
 def accept_page(call: Call) -> Page:
     """Ask before changes are accepted."""
-    return _question(call, "accept", _accept)
+    state = readable(call.standing).state
+    lost = state.stopped is not None and state.stopped.decided.rule == Rule.TASK_FILE
+    problem = state.tasks.problem if lost and state.tasks else ""
+    return _question(call, "accept", paths=(*state.tampered, *to_accept(state.proofs)), problem=problem or "")
 
 
-def _question(call: Call, what: str, asked: Callable[[Standing], dict[str, object]]) -> Page:
-    standing = readable(call.standing)
-    data = {"seq": standing.state.seq, **asked(standing)}
+def _question(call: Call, what: str, **data: object) -> Page:
     section = Section(id="question", template=f"question_{what}.html", live=False, data=data)
-    return loop_page(call, standing, Tab.OVERVIEW, what, section)
-
-
-def _stop(standing: Standing) -> dict[str, object]:
-    opened = standing.state.open_round if standing.alive else None
-    worked = (datetime.now(UTC) - opened.started_at).total_seconds() if opened else 0.0
-    return {
-        "opened": opened,
-        "worked": duration(worked),
-        "is_over": standing.state.stopped is not None,
-        "left": standing.left,
-        "waits": standing.status is Status.WAITING,
-    }
-
-
-def _accept(standing: Standing) -> dict[str, object]:
-    stopped, tasks = standing.state.stopped, standing.state.tasks
-    files = (*standing.state.tampered, *to_accept(standing.state.proofs))
-    lost = stopped is not None and stopped.decided.rule == Rule.TASK_FILE
-    return {
-        "paths": [plain(path) for path in files],
-        "file": standing.loop.tasks,
-        "problem": plain(tasks.problem) if lost and tasks and tasks.problem else "",
-        "round": standing.state.round,
-    }
+    return loop_page(call, readable(call.standing), Tab.OVERVIEW, what, section)
 
 
 def error_page(status: int, error: UserError, visitor: Visitor | None) -> Page:
