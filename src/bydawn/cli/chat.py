@@ -95,11 +95,10 @@ def _ask(
     from bydawn.operations.steer import secrets_of
 
     shown = _Shown(secrets_of(standing).line_by_line(), as_json=as_json)
-    listening = operation.Listening(asked=shown.asked, heard=shown.heard)
     question = operation.Question(text=text, include=include)
     turn: Turn | None = None
     try:
-        turn = operation.ask(standing, question, tether, listening)
+        turn = operation.ask(standing, question, tether, shown.told)
         shown.ended(turn)
     finally:
         shown.close(hurried=turn is None or turn.state is TurnState.INTERRUPTED)
@@ -167,17 +166,18 @@ class _Shown:
         self._json, self._hide = as_json, hide
         self._lines = _Lines(sys.stdout if as_json else sys.stderr)
 
-    def asked(self, turn: "Turn") -> None:
-        if self._json:
-            self._object("asked", {"id": turn.id, "agent": turn.agent})
-
-    def heard(self, event: "Event") -> None:
+    def told(self, event: "Turn | Event") -> None:
         import msgspec
 
         from bydawn.core.agent import Message, readable
+        from bydawn.core.chat import Turn
         from bydawn.core.text import shorten
         from bydawn.operations.round_log import kind_of, without_secrets
 
+        if isinstance(event, Turn):
+            if self._json:
+                self._object(event.state, {"id": event.id, "agent": event.agent})
+            return
         event = without_secrets(event, self._hide)
         if self._json:
             self._object(kind_of(event), msgspec.to_builtins(event))

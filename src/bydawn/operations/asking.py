@@ -11,7 +11,7 @@ import msgspec
 
 from bydawn import agents
 from bydawn.assemble import inherited
-from bydawn.core.agent import Ended, Event, Listener, turn_of, why_no_argument
+from bydawn.core.agent import Ended, Event, Listener, turn_of, used_by, why_no_argument
 from bydawn.core.layout import PROMPT, STDERR, STDOUT
 from bydawn.core.loop import COOKIE, Loop, OnInterrupt, Sandbox, Timeouts
 from bydawn.core.outcome import Outcome
@@ -19,6 +19,7 @@ from bydawn.core.ports import ChildLimits, Job
 from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.secret_settings import variables
 from bydawn.core.text import plain
+from bydawn.core.values import Usage
 from bydawn.operations.checked_loop import checked_agent
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.process.channel import Signals
@@ -39,6 +40,8 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
     ended: Ended  # with the whole reply, without secrets
     seconds: float
+    denied: str = ""  # the first thing that it was not allowed to do
+    used: Usage | None = None
     kept: Path | None = None  # a folder with prompt, stdout and stderr, unless it went well or a person ended it
 
 
@@ -130,7 +133,13 @@ def ask(
     over = ended.outcome in (Outcome.OK, Outcome.DENIED, Outcome.INTERRUPTED)
     if over:
         shutil.rmtree(place.path, ignore_errors=True)
-    return Answered(ended=ended, seconds=exit_.seconds, kept=None if over else place.round(1))
+    return Answered(
+        ended=ended,
+        seconds=exit_.seconds,
+        denied=next(iter(listener.denied), ""),
+        used=used_by(ended, None, listener.spent).turn,
+        kept=None if over else place.round(1),
+    )
 
 
 def _signals(asker: Asker) -> contextlib.AbstractContextManager[Signals]:

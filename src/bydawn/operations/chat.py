@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from bydawn import agents
 from bydawn.assemble import inherited
-from bydawn.core.agent import Activity, Agent, Denied, Ended, Event, Spent, reset_of, used_by
+from bydawn.core.agent import Activity, Agent, Ended, Event, reset_of
 from bydawn.core.chat import Snapshots, Turn, TurnState
 from bydawn.core.chat_prompt import compose
 from bydawn.core.errors import UserError
@@ -41,7 +41,7 @@ from bydawn.store.lock import Lock, Owned
 from bydawn.store.registry import Standing
 from bydawn.system import kernel
 
-__all__ = ["Listening", "Question", "Turn", "TurnState", "about", "ask", "history", "spent", "summary"]
+__all__ = ["Question", "Turn", "TurnState", "about", "ask", "history", "spent", "summary"]
 
 _LONGEST_QUESTION = 50_000  # characters
 _LONGEST_ANSWER = 200_000
@@ -54,13 +54,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     include: tuple[str, ...] | None = None  # documents by name or path; None: those that the loop has
-
-
-class Listening(msgspec.Struct, frozen=True, kw_only=True):
-    """Who wants to know what happens while a question is answered."""
-
-    asked: Callable[[Turn], None] = lambda _: None
-    heard: Callable[[Event], None] = lambda _: None
 
 
 def history(standing: Standing, last: int = 50) -> tuple[Turn, ...]:
@@ -76,10 +69,11 @@ def spent(standing: Standing) -> Usage | None:
     return total
 
 
-def ask(standing: Standing, question: Question, tether: Tether, listening: Listening) -> Turn:
+def ask(standing: Standing, question: Question, tether: Tether, told: Callable[[Turn | Event], None]) -> Turn:
     """Ask, and wait for the end; the question is on disk before the agent starts, and stays there whatever happens.
 
-    The caller is a worker. Ctrl-C and SIGTERM end the agent.
+    `told` gets the question once it is there, then what the agent says and does. The caller is a worker. Ctrl-C and
+    SIGTERM end the agent.
     """
     refuse_inside_a_round()
     standing = replace(standing, loop=standing.folder.with_secrets(standing.loop))
@@ -102,7 +96,7 @@ def ask(standing: Standing, question: Question, tether: Tether, listening: Liste
         kernel.sign_as_worker()
         tether.share(held.fd, f"bydawn chat {standing.loop.id} --history")
         signals = stack.enter_context(closing(Signals("", OnInterrupt.STOP)))
-        asked = _Asked(standing, turn, secrets, listening)
+        asked = _Asked(standing, turn, secrets, told)
         if limited:
             asked.end(Ended(outcome=Outcome.LIMITED, detail=_limited_words(agent, limited)))
         else:
@@ -121,15 +115,12 @@ def ask(standing: Standing, question: Question, tether: Tether, listening: Liste
 class _Asked:
     """A question that is on disk."""
 
-    def __init__(self, standing: Standing, turn: Turn, secrets: Secrets, listening: Listening) -> None:
-        self._standing, self._secrets, self._listening = standing, secrets, listening
+    def __init__(self, standing: Standing, turn: Turn, secrets: Secrets, told: Callable[[Turn | Event], None]) -> None:
+        self._standing, self._secrets, self._told = standing, secrets, told
         self._earlier = [each for each in history(standing) if each.state is TurnState.ANSWERED]
         self._steps = 0
-        self._denied: list[str] = []
-        self._used: Usage | None = None
-        self.turn = turn
-        self._write(turn)
-        listening.asked(self.turn)
+        self.turn = store.append(standing.folder, turn, secrets.hide)
+        told(self.turn)
 
     def start(self, agent: Agent, folder: Path, texts: dict[str, str], asker: asking.Asker, tether: Tether) -> None:
         """Have the agent answer it."""
@@ -155,61 +146,53 @@ class _Asked:
             words = ": ".join(filter(None, (error.what, error.cause)))
             self.end(Ended(outcome=Outcome.CONFIG, detail=f"{words}; {error.hint}" if error.hint else words))
             return
-        self._remember_limit(agent, answered.ended)
+        until = reset_of(answered.ended, datetime.now(UTC), 0.0) if answered.ended.outcome is Outcome.LIMITED else None
+        if until:  # other loops need not run into the same limit
+            detail = self._secrets.hide(plain(answered.ended.detail))
+            _cool_downs(self._standing).tell(agent, until, detail)
         snapshots, changed = look.after(agent)
-        ended = replace(answered.ended, detail=self._words(agent, answered, changed))
-        self.end(ended, seconds=answered.seconds, snapshots=snapshots)
+        words = _limited_words(agent, until) if until else self._words(answered)
+        ended = replace(answered.ended, detail="; ".join(filter(None, (words, self._kept(answered), changed))))
+        self.end(ended, round(answered.seconds, 3), answered.used, snapshots)
 
-    def end(self, ended: Ended, *, seconds: float = 0.0, snapshots: Snapshots | None = None) -> None:
+    def end(
+        self, ended: Ended, seconds: float = 0.0, usage: Usage | None = None, snapshots: Snapshots | None = None
+    ) -> None:
         """Write down what became of the question."""
-        self._write(
-            replace(
-                self.turn,
-                state=_state(ended),
-                answer=cut(ended.reply, _LONGEST_ANSWER, Keep.BOTH),
-                outcome=ended.outcome,
-                detail=ended.detail,
-                seconds=round(seconds, 3),
-                usage=used_by(ended, None, self._used).turn,
-                snapshots=snapshots,
-                steps=self._steps,
-            )
+        turn = replace(
+            self.turn,
+            state=_state(ended),
+            answer=cut(ended.reply, _LONGEST_ANSWER, Keep.BOTH),
+            outcome=ended.outcome,
+            detail=ended.detail,
+            seconds=seconds,
+            usage=usage,
+            snapshots=snapshots,
+            steps=self._steps,
         )
-
-    def _write(self, turn: Turn) -> None:
         self.turn = store.append(self._standing.folder, turn, self._secrets.hide)
 
     def _heard(self, event: Event) -> None:
-        if isinstance(event, Activity):
-            self._steps += 1
-        elif isinstance(event, Denied):
-            self._denied.append(event.text)
-        elif isinstance(event, Spent):
-            self._used = event.usage
-        self._listening.heard(event)
+        self._steps += isinstance(event, Activity)
+        self._told(event)
 
-    def _words(self, agent: Agent, answered: asking.Answered, changed: str) -> str:
-        """Why there is no answer, or what else a person should know about it."""
+    def _words(self, answered: asking.Answered) -> str:
+        """Why there is no answer, or what the agent was not allowed to do for it."""
         ended = answered.ended
-        if ended.outcome is Outcome.LIMITED and (until := _reset(ended)):
-            words = _limited_words(agent, until)
-        elif ended.outcome is Outcome.DENIED and self._denied:
-            words = f"not allowed: {shorten(self._denied[0], 200)}"
-        elif ended.outcome is Outcome.OK:
-            words = ""
+        if ended.outcome is Outcome.OK:
+            return ""
+        if ended.outcome is Outcome.DENIED and answered.denied:
+            words = f"not allowed: {shorten(answered.denied, 200)}"
         else:
             words = ": ".join(dict.fromkeys(filter(None, (ended.detail, ended.words)))) or outcome_words(ended.outcome)
-        kept = answered.kept
-        if kept and ended.outcome in _OURS_TO_FIX:
-            shutil.rmtree(kept.parents[1], ignore_errors=True)
-            kept = None
-        words = shorten(self._secrets.hide(plain(words)), _WORDS)
-        return "; ".join(filter(None, (words, f"its output is in {kept}" if kept else "", changed)))
+        return shorten(self._secrets.hide(plain(words)), _WORDS)
 
-    def _remember_limit(self, agent: Agent, ended: Ended) -> None:
-        """Other loops need not run into the same limit."""
-        if ended.outcome is Outcome.LIMITED and (until := _reset(ended)):
-            _cool_downs(self._standing).tell(agent, until, self._secrets.hide(plain(ended.detail)))
+    def _kept(self, answered: asking.Answered) -> str:
+        """Where its output is, unless the words say it all."""
+        if answered.kept is None or answered.ended.outcome not in _OURS_TO_FIX:
+            return f"its output is in {answered.kept}" if answered.kept else ""
+        shutil.rmtree(answered.kept.parents[1], ignore_errors=True)
+        return ""
 
 
 def _state(ended: Ended) -> TurnState:
@@ -287,10 +270,6 @@ def _limited(standing: Standing, agent: Agent) -> datetime | None:
 
 def _limited_words(agent: Agent, until: datetime) -> str:
     return f"{agent.name} is limited until {moment(until)}"
-
-
-def _reset(ended: Ended) -> datetime | None:
-    return reset_of(ended, datetime.now(UTC), 0.0)
 
 
 def _cool_downs(standing: Standing) -> SharedCoolDowns:

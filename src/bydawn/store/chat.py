@@ -31,8 +31,10 @@ def append(folder: LoopFolder, turn: Turn, hide: Callable[[str], str]) -> Turn:
     turn = rewritten(turn, hide)
     is_new = not folder.chat.exists()
     with open_fd(folder.chat, _APPEND) as fd:
-        end = _cut_torn(fd)
-        data = msgspec.json.encode(turn) + b"\n"
+        end = os.fstat(fd).st_size
+        # What a power cut left of a line is no turn; the next one begins on a line of its own.
+        begin = b"\n" if end and os.pread(fd, 1, end - 1) != b"\n" else b""
+        data = begin + msgspec.json.encode(turn) + b"\n"
         if os.write(fd, data) < len(data):
             os.ftruncate(fd, end)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder.chat))
@@ -40,19 +42,6 @@ def append(folder: LoopFolder, turn: Turn, hide: Callable[[str], str]) -> Turn:
     if is_new:
         sync(folder.path)
     return turn
-
-
-def _cut_torn(fd: int) -> int:
-    """Remove what a power cut left of a line; where the file ends then."""
-    size = end = os.fstat(fd).st_size
-    while end and (block := os.pread(fd, min(end, 1 << 16), max(0, end - (1 << 16)))):
-        if (newline := block.rfind(b"\n")) >= 0:
-            end += newline + 1 - len(block)
-            break
-        end -= len(block)
-    if end < size:
-        os.ftruncate(fd, end)
-    return end
 
 
 def turns(folder: LoopFolder) -> list[Turn]:

@@ -30,11 +30,7 @@ def loop_page(
     path = (Crumb(standing.loop.id, href(address)), Crumb(here)) if here else (Crumb(standing.loop.id),)
     return Page(
         title=title(standing) + (f" · {here}" if here else ""),
-        crumbs=(
-            Crumb("Loops", "/"),
-            Crumb(standing.loop.id, href(address) if here else ""),
-            *([Crumb(here)] if here else []),
-        ),
+        crumbs=(Crumb("Loops", "/"), *path),
         sections=tuple(replace(section, data=about | section.data) for section in sections),
         mark=standing.status,
         loop=address,

@@ -80,9 +80,8 @@ def overview(call: Call) -> Page:
     parts = _AT_WORK if working else _ENDED
     sections = [Section(id=id_, template=f"{name}.html", column=column, data=data) for id_, name, column in parts]
     refreshes = not call.visitor.steers  # what is being typed would be lost
-    return loop_page(
-        call, standing, Tab.OVERVIEW, "", *sections, refreshes=refreshes, up="/", at=href(call.loops.address(standing))
-    )
+    at = href(call.loops.address(standing))
+    return loop_page(call, standing, Tab.OVERVIEW, "", *sections, refreshes=refreshes, at=at)
 
 
 def all_rounds(call: Call) -> Page:
