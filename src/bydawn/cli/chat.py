@@ -7,21 +7,24 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
+import msgspec
 
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, state_dir
+from bydawn.core.agent import Event, Message, readable
+from bydawn.core.chat import Turn, TurnState
 from bydawn.core.errors import UserError
+from bydawn.core.text import shorten
 from bydawn.core.values import Act, Advice
+from bydawn.operations import chat as operation
+from bydawn.operations.round_log import kind_of, without_secrets
+from bydawn.operations.steer import secrets_of
 from bydawn.process.guardian import Tether
 from bydawn.store.registry import Registry, Standing, is_name
-
-if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
-    from bydawn.core.agent import Event
-    from bydawn.core.chat import Turn
 
 _ROOM = 10_000  # lines waiting for a reader that does not read; more are dropped
 _PATIENCE = 1.0  # seconds for it, once a person has ended everything
@@ -82,23 +85,11 @@ def _only_a_question(word: str | None) -> str:
     return word
 
 
-def _ask(
-    standing: Standing,
-    text: str,
-    tether: Tether,
-    *,
-    include: tuple[str, ...] | None,
-    as_json: bool,
-) -> int:
-    from bydawn.core.chat import TurnState
-    from bydawn.operations import chat as operation
-    from bydawn.operations.steer import secrets_of
-
+def _ask(standing: Standing, text: str, tether: Tether, *, include: tuple[str, ...] | None, as_json: bool) -> int:
     shown = _Shown(secrets_of(standing).line_by_line(), as_json=as_json)
-    question = operation.Question(text=text, include=include)
     turn: Turn | None = None
     try:
-        turn = operation.ask(standing, question, tether, shown.told)
+        turn = operation.ask(standing, text, tether, shown.told, include)
         shown.ended(turn)
     finally:
         shown.close(hurried=turn is None or turn.state is TurnState.INTERRUPTED)
@@ -107,11 +98,8 @@ def _ask(
     return _EXIT_CODES.get(turn.state, 7)
 
 
-def _answer(standing: Standing, turn: "Turn") -> None:
+def _answer(standing: Standing, turn: Turn) -> None:
     """Print the answer, and what else there is to say; raises if there is none."""
-    from bydawn.core.chat import TurnState
-    from bydawn.operations.chat import about
-
     kept = Advice("your question is kept: ", Act("chat", standing.reference, history=True))
     if turn.state is TurnState.FAILED:
         raise UserError(f"{turn.agent} did not answer", cause=turn.detail, hint=kept, exit_code=7)
@@ -119,7 +107,7 @@ def _answer(standing: Standing, turn: "Turn") -> None:
         click.echo(f"  Interrupted; {render.as_typed(kept)}", err=True)
         return
     _print(turn.answer or "(The agent said nothing.)")
-    click.echo(_dim(f"  {about(turn)}"), err=True)
+    click.echo(_dim(f"  {operation.about(turn)}"), err=True)
     if turn.detail:
         click.echo(f"  ! {turn.detail}", err=True)
 
@@ -142,8 +130,6 @@ def _dim(text: str) -> str:
 
 def _show(standing: Standing, *, as_json: bool) -> int:
     """The conversation so far."""
-    from bydawn.operations import chat as operation
-
     turns, used = operation.history(standing), operation.spent(standing)
     if as_json:
         render.emit_json({"loop": standing.loop.id, "turns": turns, "usage": used})
@@ -166,14 +152,7 @@ class _Shown:
         self._json, self._hide = as_json, hide
         self._lines = _Lines(sys.stdout if as_json else sys.stderr)
 
-    def told(self, event: "Turn | Event") -> None:
-        import msgspec
-
-        from bydawn.core.agent import Message, readable
-        from bydawn.core.chat import Turn
-        from bydawn.core.text import shorten
-        from bydawn.operations.round_log import kind_of, without_secrets
-
+    def told(self, event: Turn | Event) -> None:
         if isinstance(event, Turn):
             if self._json:
                 self._object(event.state, {"id": event.id, "agent": event.agent})
@@ -184,9 +163,7 @@ class _Shown:
         elif not isinstance(event, Message) and (text := readable(event)):
             self._lines.line(_dim(f"  · {shorten(text, render.width() - 4)}"))
 
-    def ended(self, turn: "Turn") -> None:
-        import msgspec
-
+    def ended(self, turn: Turn) -> None:
         if self._json:
             self._object(turn.state, msgspec.to_builtins(turn), last=True)
 
@@ -194,8 +171,6 @@ class _Shown:
         self._lines.close(_PATIENCE if hurried else None)
 
     def _object(self, kind: str, data: dict[str, Any], *, last: bool = False) -> None:
-        import msgspec
-
         line = msgspec.json.encode({"schema": 1, "event": kind, **data}).decode()
         self._lines.line(line, needed=last)
 

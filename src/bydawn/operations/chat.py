@@ -10,7 +10,6 @@ from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from bydawn import agents
@@ -41,19 +40,12 @@ from bydawn.store.lock import Lock, Owned
 from bydawn.store.registry import Standing
 from bydawn.system import kernel
 
-__all__ = ["Question", "Turn", "TurnState", "about", "ask", "history", "spent", "summary"]
+__all__ = ["Turn", "TurnState", "about", "ask", "history", "spent", "summary"]
 
 _LONGEST_QUESTION = 50_000  # characters
 _LONGEST_ANSWER = 200_000
 _WORDS = 1_000  # characters of why there is no answer
 _OURS_TO_FIX = (Outcome.AUTH, Outcome.LIMITED, Outcome.TRANSIENT)  # the words say it all; its output is not needed
-
-
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person asks."""
-
-    text: str
-    include: tuple[str, ...] | None = None  # documents by name or path; None: those that the loop has
 
 
 def history(standing: Standing, last: int = 50) -> tuple[Turn, ...]:
@@ -69,18 +61,24 @@ def spent(standing: Standing) -> Usage | None:
     return total
 
 
-def ask(standing: Standing, question: Question, tether: Tether, told: Callable[[Turn | Event], None]) -> Turn:
+def ask(
+    standing: Standing,
+    question: str,
+    tether: Tether,
+    told: Callable[[Turn | Event], None],
+    include: Sequence[str] | None = None,
+) -> Turn:
     """Ask, and wait for the end; the question is on disk before the agent starts, and stays there whatever happens.
 
-    `told` gets the question once it is there, then what the agent says and does. The caller is a worker. Ctrl-C and
-    SIGTERM end the agent.
+    `told` gets the question once it is there, then what the agent says and does; `include` are documents by name or
+    path, None: those that the loop has. The caller is a worker. Ctrl-C and SIGTERM end the agent.
     """
     refuse_inside_a_round()
     standing = replace(standing, loop=standing.folder.with_secrets(standing.loop))
     secrets = steer.secrets_of(standing)
     _refuse_unready(standing, question, secrets)
     folder = _folder(standing)
-    texts = quoted(standing, folder, question.include)
+    texts = quoted(standing, folder, include)
     agent, limited = _chosen(standing)
     with ExitStack() as stack:
         held = _take_chat(standing)
@@ -89,7 +87,7 @@ def ask(standing: Standing, question: Question, tether: Tether, told: Callable[[
         turn = Turn(
             id=os.urandom(6).hex(),
             at=datetime.now(UTC),
-            question=plain(question.text).strip(),
+            question=plain(question).strip(),
             agent=agent.name,
         )
         held.sign(turn.id)
@@ -205,13 +203,13 @@ def _state(ended: Ended) -> TurnState:
 # -- may it be asked? --------------------------------------------------------------------------------------------------
 
 
-def _refuse_unready(standing: Standing, question: Question, secrets: Secrets) -> None:
-    if not question.text.strip():
+def _refuse_unready(standing: Standing, question: str, secrets: Secrets) -> None:
+    if not question.strip():
         raise UserError("nothing to ask", cause="the question is empty", hint=Advice(Act('chat LOOP "what is left?"')))
-    if len(question.text) > _LONGEST_QUESTION:
+    if len(question) > _LONGEST_QUESTION:
         raise UserError(
             "the question is too long",
-            cause=f"it has {len(question.text):,} characters; the limit is {_LONGEST_QUESTION:,}",
+            cause=f"it has {len(question):,} characters; the limit is {_LONGEST_QUESTION:,}",
             hint="put it into a file of the project, and name that file",
         )
     if standing.trouble:

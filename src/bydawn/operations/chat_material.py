@@ -14,7 +14,7 @@ from bydawn.store.registry import Standing
 from bydawn.system.reading import FileTexts
 
 NONE = "none"  # in place of the name of a document
-_USUAL = ("todo", "progress", "opinions")
+USUAL = ("todo", "progress", "opinions")  # documents that every question comes with, unless a person says otherwise
 _TASK = 300  # characters
 _ELSEWHERE = {"Goal", "Said", "Check"}  # rows of `show` that have a section of their own
 
@@ -41,7 +41,7 @@ def material(standing: Standing, turn: Turn, folder: Path, texts: dict[str, str]
 def quoted(standing: Standing, folder: Path, include: Sequence[str] | None) -> dict[str, str]:
     """The documents to send along, by the name of their file. One that a person asks for has to be there."""
     if include is None:
-        paths = filter(None, map(_usual(standing.loop).get, _USUAL))
+        paths = filter(None, map(_usual(standing.loop).get, USUAL))
         return {path: text for path in paths if (text := _shown(standing.loop, folder, path))}
     words = [word for word in include if word != NONE]
     if len(words) > MOST_DOCUMENTS:
@@ -64,7 +64,7 @@ def _named(standing: Standing, folder: Path, word: str) -> tuple[str, str]:
     path = path or DOCUMENTS.get(word, ("", word))[1]
     text = _text(standing.loop, folder, path)
     if text is None:
-        hint = f"{near(word, _USUAL)}choose from {', '.join(_USUAL)} and {NONE}, or name a file of the project"
+        hint = f"{near(word, USUAL)}choose from {', '.join(USUAL)} and {NONE}, or name a file of the project"
         raise UserError(f"there is no document {word!r}", cause=f"{path} does not exist in {folder}", hint=hint)
     return path, text
 

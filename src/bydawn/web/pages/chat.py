@@ -7,6 +7,7 @@ from bydawn.core.text import duration, plain, shorten
 from bydawn.operations import documents
 from bydawn.operations.amounts import dollars
 from bydawn.operations.chat import Turn, TurnState, history, spent
+from bydawn.operations.chat_material import USUAL
 from bydawn.operations.documents import DocumentName
 from bydawn.store.registry import Standing
 from bydawn.web import markdown
@@ -15,7 +16,6 @@ from bydawn.web.page import Page, Section, Tab
 from bydawn.web.pages.frame import loop_page
 from bydawn.web.words import href
 
-_USUAL = ("todo", "progress", "opinions")  # documents that every question comes with, unless a person says otherwise
 _OFFERED = 12  # documents
 _TASK = 200  # characters of a task that is made of an answer
 
@@ -44,7 +44,7 @@ def chat_page(call: Call) -> Page:
         "State": TurnState,
         "busy": busy,
     }
-    asks = {"names": _offered(standing), "usual": _USUAL, "busy": busy}
+    asks = {"names": _offered(standing), "usual": USUAL, "busy": busy}
     sections = (
         Section(id="turns", template="chat_turns.html", data=said),
         Section(id="composer", template="chat_composer.html", live=False, data=asks),
