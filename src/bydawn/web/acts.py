@@ -168,8 +168,8 @@ def _settle(standing: Standing, sent: OneTask, status: TaskStatus, done: str) ->
     if not wanted:
         raise UserError("no task was named", cause="nothing was changed", hint="reload the page, then try again")
     if sent.exactly and not standing.finished:
-        known = {task.id for task in tasks.of_loop(standing).standings.tasks}
-        if known and not known.issuperset(wanted):
+        board = tasks.of_loop(standing)
+        if any(tasks.named(board, each).id != each for each in wanted):
             raise NotFound("this task is no longer in the list", cause="nothing was changed", hint="reload the page")
     *_, last = tasks.settle(standing, wanted, status)
     was = "" if last.taken_by else " (it already was)"

@@ -25,6 +25,11 @@ MOST_BODY = 1 << 20  # bytes
 MOST_DOCUMENT = 4 << 20  # a form that has a document in it: other letters than English ones take three times the room
 
 
+def number(text: str, digits: int = 9) -> int | None:
+    """What a browser or a program says is a number, if it is one of at most so many digits."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= digits else None
+
+
 class Site(msgspec.Struct, kw_only=True):
     """What one server shows, and to whom."""
 
@@ -60,18 +65,16 @@ class Call(msgspec.Struct, kw_only=True):
     def number(self, name: str) -> int:
         """The number of a round in the address."""
         text = self.path[name]
-        if not text.isascii() or not text.isdigit() or len(text) > 9:
+        if (found := number(text)) is None:
             raise NotFound(f"there is no round “{text[:20]}”", cause="rounds are numbered from 1 on")
-        return int(text)
+        return found
 
     def count(self, name: str) -> int | None:
         """A number after `?`."""
         text = self.query.get(name, "")
-        if not text:
-            return None
-        if not text.isascii() or not text.isdigit() or len(text) > 9:
+        if text and number(text) is None:
             raise UserError("this address cannot be read", cause=f"{name}={text[:20]!r} is not a number")
-        return int(text)
+        return number(text)
 
     def field(self, name: str, usual: str = "") -> str:
         """A field of a form."""

@@ -7,7 +7,7 @@ import msgspec
 from bydawn.core.errors import UserError
 from bydawn.operations import documents
 from bydawn.web.acts import Expecting, OneTask, Verb, perform, with_workspace
-from bydawn.web.calls import Act, Answer, Call, Route, Sent, form
+from bydawn.web.calls import Act, Answer, Call, Route, Sent, form, number
 from bydawn.web.chatting import answers
 from bydawn.web.pages.documents import conflict_page, document_page
 from bydawn.web.starting import start
@@ -42,10 +42,10 @@ def _sent(call: Call, row: Verb) -> Expecting:
 
 def _seq(call: Call) -> int:
     """The last fact that the page knew; every form that steers has it."""
-    seq = call.field("expect_seq")
-    if not seq.isascii() or not seq.isdigit() or len(seq) > 15:
+    seq = number(call.field("expect_seq"), 15)
+    if seq is None:
         raise UserError("this form is incomplete", cause="it has no expect_seq", hint="reload the page, then try again")
-    return int(seq)
+    return seq
 
 
 def _home(call: Call, rest: str = "") -> str:
@@ -73,11 +73,11 @@ def tick_form(call: Call) -> Answer:
     """One box (`line` and `ticked`), or with scripts off every box of the document as it is ticked now."""
     standing, key, version = with_workspace(call.standing), call.path["key"], call.field("version")
     if call.form.get("line"):
-        line = _number(call.field("line"))
+        line = _line(call.field("line"))
         shown = call.form.get("shown", [None])[0]
         return _saved(call, documents.tick(standing, key, line, call.field("ticked") == "1", version, shown))
-    lines, words = [*map(_number, call.form.get("box", ()))], call.form.get("words", ())
-    was, now = ({*map(_number, call.form.get(name, ()))} for name in ("was", "tick"))
+    lines, words = [*map(_line, call.form.get("box", ()))], call.form.get("words", ())
+    was, now = ({*map(_line, call.form.get(name, ()))} for name in ("was", "tick"))
     saved: documents.Saved | documents.Conflict | None = None
     for line, text in zip(lines, words, strict=False):
         if (line in was) != (line in now):  # only what this person has changed: an agent may have ticked others
@@ -99,10 +99,10 @@ def _document(call: Call) -> str:
     return _home(call, f"/docs/{quote(call.path['key'], safe='')}")
 
 
-def _number(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 9:
+def _line(text: str) -> int:
+    if (found := number(text)) is None:
         raise UserError("this form cannot be read", cause=f"{text[:20]!r} is not a line", hint="reload the page")
-    return int(text)
+    return found
 
 
 # -- chat --------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from bydawn.store.web_keys import Role
+from bydawn.web.calls import number
 
 _QUEUE, _QUEUED = 500, 4 << 20  # events and bytes that wait for one reader at most
 
@@ -127,17 +128,14 @@ def positions(text: str) -> dict[str, int] | None:
     if not text:
         return None
     rows = (row.rpartition(":") for row in text.split(","))
-    return {unquote(loop): int(seq) for loop, _, seq in rows if loop and _is_number(seq)}
+    return {unquote(loop): seq for loop, _, digits in rows if loop and (seq := number(digits, 15)) is not None}
 
 
 def place_in(text: str) -> Place | None:
     """`billing:13:48211:495`: a round, where its output was read up to, and the number of the next line."""
-    loop, *numbers = text.rsplit(":", 3)
-    if len(numbers) != 3 or not all(map(_is_number, numbers)):
+    loop, *given = text.rsplit(":", 3)
+    numbers = [found for each in given if (found := number(each, 15)) is not None]
+    if len(numbers) != 3:
         return None
-    round_, offset, line = map(int, numbers)
+    round_, offset, line = numbers
     return Place(loop=loop, round=round_, offset=offset, line=line)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 16

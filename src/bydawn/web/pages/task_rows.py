@@ -51,12 +51,13 @@ class _Work(msgspec.Struct, kw_only=True):
 
 
 def task_rows(standing: Standing, history: Recent) -> dict[str, Any]:
+    empty: dict[str, Any] = {"file": standing.loop.tasks, "tasks": [], "left_out": 0, "problem": "", "counts": None}
     if standing.trouble or not standing.loop.tasks:
-        return {"file": standing.loop.tasks, "tasks": [], "left_out": 0, "problem": "", "counts": None}
+        return empty
     try:
         board = of_loop(standing)
     except (UserError, OSError) as error:
-        return {"file": standing.loop.tasks, "tasks": [], "left_out": 0, "problem": str(error), "counts": None}
+        return empty | {"problem": str(error)}
     items, work = board.standings.items, _work(history.rounds)
     names = {item.id: item.text for item in items}
     rows = [_task_row(standing, item, work.get(item.id, _Work()), names) for item in _window(items)]
