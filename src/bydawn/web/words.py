@@ -10,8 +10,10 @@ from urllib.parse import quote
 
 from markupsafe import Markup, escape
 
+from bydawn.core.chat import TurnState
+from bydawn.core.merging import Kind
 from bydawn.core.rules import Rule, meaning_of
-from bydawn.core.text import duration, headline, plain, shorten
+from bydawn.core.text import duration, headline, plain, shorten, visible
 from bydawn.core.values import Usage
 from bydawn.core.worklist import Stand
 from bydawn.operations import amounts, detail, outputs, pending, reasons, views
@@ -19,6 +21,7 @@ from bydawn.operations.amounts import plural
 from bydawn.operations.recent import Tick
 from bydawn.store.registry import Standing
 from bydawn.system.user_folders import tilde
+from bydawn.web import markdown
 
 if TYPE_CHECKING:
     from bydawn.web.page import Section
@@ -35,6 +38,17 @@ TICKS = {  # each has its own shape
     Tick.RUNNING: "running",
     Tick.WAITED: "waited",
     Tick.SLEPT: "machine asleep",
+}
+# How a round came out, as a color and an icon.
+KINDS = {
+    Tick.CLOSED: ("ok", "complete"),
+    Tick.PASSED: ("ok", "complete"),
+    Tick.RED: ("bad", "failed"),
+    Tick.FAILED: ("bad", "crashed"),
+    Tick.IDLE: ("still", "open"),
+    Tick.WORKED: ("still", "unverified"),
+    Tick.CUT: ("still", "paused"),
+    Tick.RUNNING: ("run", "running"),
 }
 BOXES = {
     Stand.DONE: "done",
@@ -73,6 +87,15 @@ def sentence(text: str) -> str:
     if _WORD.match(text):  # a plain word, neither a path nor a name with signs in it
         text = text[:1].upper() + text[1:]
     return text if not text or text[-1] in ".!?…”:" else f"{text}."
+
+
+def coded(text: str) -> Markup:
+    """A sentence of ours, with what is in backticks as code.
+
+    >>> str(coded("run `a < b`"))
+    'run <code>a &lt; b</code>'
+    """
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped
 
 
 def elapsed(moment: datetime) -> str:
@@ -152,12 +175,17 @@ def runs(sections: "Iterable[Section]") -> "Iterator[tuple[bool, list[Section]]]
 
 GLOBALS: dict[str, Any] = {
     "BOXES": BOXES,
+    "KINDS": KINDS,
+    "Merged": Kind,
     "Rule": Rule,
     "THEMES": THEMES,
+    "TurnState": TurnState,
     "TICKS": TICKS,
     "UNKNOWN": UNKNOWN,
+    "coded": coded,
     "detail": detail,
     "href": href,
+    "html": markdown.html,
     "last_output": last_output,
     "meaning_of": meaning_of,
     "money": money,
@@ -179,6 +207,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "iso": iso,
     "moment": amounts.moment,
     "plain": plain,
+    "visible": visible,
     "sentence": sentence,
     "short": shorten,
     "short_count": amounts.short_count,

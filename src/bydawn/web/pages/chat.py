@@ -10,7 +10,6 @@ from bydawn.operations.chat import Turn, TurnState, history, spent
 from bydawn.operations.chat_material import USUAL
 from bydawn.operations.documents import DocumentName
 from bydawn.store.registry import Standing
-from bydawn.web import markdown
 from bydawn.web.calls import Call
 from bydawn.web.page import Page, Section, Tab
 from bydawn.web.pages.frame import loop_page
@@ -37,11 +36,9 @@ def chat_page(call: Call) -> Page:
     busy = any(row.is_open for row in turns)
     said = {
         "turns": turns,
-        "html": markdown.html,
         "spent": dollars(usage) if usage else "",
         "takes_notes": not standing.finished and not standing.trouble,
         "takes_tasks": bool(standing.loop.tasks) and not standing.trouble,
-        "State": TurnState,
         "busy": busy,
     }
     asks = {"names": _offered(standing), "usual": USUAL, "busy": busy}

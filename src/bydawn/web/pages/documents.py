@@ -79,7 +79,6 @@ def conflict_page(call: Call, conflict: Conflict) -> Page:
         "summary": _summary(conflict),
         "only_looked": conflict.yours == conflict.theirs,
         "file": _name(found),
-        "Kind": Kind,
     }
     section = Section(id="conflict", template="conflict.html", live=False, data=data)
     return loop_page(call, standing, Tab.DOCS, _name(found), section, status=409)

@@ -1,9 +1,5 @@
 """What all pages of a loop have around them: the path, the tabs, the list of loops, the title of the window."""
 
-import re
-from collections.abc import Sequence
-
-from markupsafe import Markup, escape
 from msgspec.structs import replace
 
 from bydawn.store.registry import Standing
@@ -43,20 +39,11 @@ def loop_page(
     )
 
 
-def plain_page(here: str, sections: Sequence[Section], *, status: int = 200) -> Page:
+def plain_page(here: str, *sections: Section) -> Page:
     """A page that is about no loop."""
-    return Page(title=here, crumbs=(Crumb("Loops", "/"), Crumb(here)), sections=tuple(sections), status=status)
+    return Page(title=here, crumbs=(Crumb("Loops", "/"), Crumb(here)), sections=sections)
 
 
 def title(standing: Standing) -> str:
     """`! billing 5/9`"""
     return f"{standing.status.sign} {standing.loop.id} {progress_of(standing)}".rstrip()
-
-
-def coded(text: str) -> Markup:
-    """A sentence of ours, with what is in backticks as code.
-
-    >>> str(coded("run `a < b`"))
-    'run <code>a &lt; b</code>'
-    """
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped

@@ -16,8 +16,7 @@ from bydawn.web.loops import readable
 from bydawn.web.page import Page, Section, Tab, rendered
 from bydawn.web.pages import recent_of
 from bydawn.web.pages.frame import loop_page
-from bydawn.web.pages.loop import KINDS
-from bydawn.web.words import href
+from bydawn.web.words import KINDS, href
 
 _ROUNDS = 300  # in the list to choose from
 _HITS = 20  # lines with a hit that are named

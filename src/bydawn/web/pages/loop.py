@@ -14,7 +14,7 @@ from bydawn.operations import amounts, reasons, views
 from bydawn.operations.detail import EXPLAINED
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.plan import shared
-from bydawn.operations.recent import Recent, Tick
+from bydawn.operations.recent import Recent
 from bydawn.operations.stuck import Stuck, stuck
 from bydawn.operations.ways import ways
 from bydawn.store.registry import Standing, beside
@@ -69,7 +69,6 @@ def overview(call: Call) -> Page:
         "course": course(standing, history) if not standing.trouble else None,
         "rows": last.rows[::-1],
         "earlier": last.earlier,
-        "kinds": KINDS,
         "whole": False,
         "few": not working,
     }
@@ -94,7 +93,6 @@ def all_rounds(call: Call) -> Page:
         "earlier": history.earlier,
         "first": history.rounds[0].number if history.rounds else 0,
         "newest": newest,
-        "kinds": KINDS,
         "whole": True,
         "few": False,
     }
@@ -110,19 +108,6 @@ def _strip(history: Recent) -> dict[str, Any]:
     last = ticks[-_PICTURED:]
     first = next((number for _, number in last if number), 1)
     return {"ticks": last, "before": first - 1, "is_picture": True}
-
-
-# How a round came out, as a color and an icon.
-KINDS = {
-    Tick.CLOSED: ("ok", "complete"),
-    Tick.PASSED: ("ok", "complete"),
-    Tick.RED: ("bad", "failed"),
-    Tick.FAILED: ("bad", "crashed"),
-    Tick.IDLE: ("still", "open"),
-    Tick.WORKED: ("still", "unverified"),
-    Tick.CUT: ("still", "paused"),
-    Tick.RUNNING: ("run", "running"),
-}
 
 
 # -- while it runs -----------------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from bydawn.core.values import Act, Advice
 from bydawn.web.calls import Call
 from bydawn.web.loops import readable
 from bydawn.web.page import Crumb, Page, Section, Tab, Visitor
-from bydawn.web.pages.frame import coded, loop_page
-from bydawn.web.words import sentence
+from bydawn.web.pages.frame import loop_page
+from bydawn.web.words import coded, sentence
 
 _TITLES = {
     400: "This did not work",

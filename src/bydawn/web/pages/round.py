@@ -22,14 +22,12 @@ from bydawn.operations.round_steps import Steps, round_steps
 from bydawn.operations.rounds import OVER_BUDGET, WHY_OVER_BUDGET, outcome_of, red_checks
 from bydawn.operations.steer import secrets_of
 from bydawn.store.registry import Standing
-from bydawn.web import markdown
 from bydawn.web.calls import Call
 from bydawn.web.loops import readable
 from bydawn.web.page import Page, Section, Tab
 from bydawn.web.pages import recent_of
 from bydawn.web.pages.frame import loop_page
-from bydawn.web.pages.loop import KINDS
-from bydawn.web.words import PYTEST, href, sentence
+from bydawn.web.words import KINDS, PYTEST, href, sentence
 
 _AROUND = 60  # rounds in the strip
 _AFTER = 20  # of these, so many after the one that is shown
@@ -96,7 +94,6 @@ def round_page(call: Call) -> Page:
                 "steps": _steps(standing, number, reply),
                 "prompt": cache(lambda: _text(standing, address, past, PROMPT)),
                 "reply": reply,
-                "html": markdown.html,
                 "removed": outputs.is_removed(standing, number),
                 "stderr": _has(standing, number, STDERR),
             },

@@ -11,12 +11,12 @@ from bydawn.operations import settings as reading
 from bydawn.operations.doctor import Finding, examine
 from bydawn.operations.trust import question
 from bydawn.settings.files import workspace_above
-from bydawn.settings.setting import Layer
+from bydawn.settings.layers import Given
 from bydawn.settings.trust import Trusts
 from bydawn.store.folder import StateFolder
 from bydawn.web.calls import Call, Site
 from bydawn.web.page import Page, Section
-from bydawn.web.pages.frame import coded, plain_page
+from bydawn.web.pages.frame import plain_page
 from bydawn.web.starting import on_offer, refuse_elsewhere
 
 _VALUE = 300  # characters of a setting
@@ -37,19 +37,12 @@ KEYS = (
 )
 
 
-class SettingRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting, its value here, and where that comes from."""
-
-    key: str
-    value: str
-    where: str
-    is_default: bool
-    is_inert: bool  # in a file that is not trusted
-
-
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Each setting with its value in words, and those that are in a file that is not trusted."""
+
     folder: str
-    rows: tuple[SettingRow, ...] = ()
+    rows: tuple[tuple[Given, str], ...] = ()
+    inert: frozenset[str] = frozenset()
     problems: tuple[str, ...] = ()
 
 
@@ -60,7 +53,7 @@ def start_page(call: Call) -> Page:
     """What can be started with one tap, and what to type for everything else."""
     refuse_elsewhere(call.site)
     section = Section(id="start", template="start.html", live=False, data={"found": cache(lambda: on_offer(call.site))})
-    return plain_page("Start a loop", (section,))
+    return plain_page("Start a loop", section)
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------
@@ -71,7 +64,7 @@ def settings_page(call: Call) -> Page:
     looks = {"theme": call.visitor.theme, "key_list": KEYS}
     own = Section(id="own", template="settings_own.html", live=False, data=looks)
     data = {"settings": cache(lambda: _settings(call.site.folder, call.loops.registry.root))}
-    return plain_page("Settings", (own, Section(id="settings", template="settings.html", live=False, data=data)))
+    return plain_page("Settings", own, Section(id="settings", template="settings.html", live=False, data=data))
 
 
 def _settings(folder: Path, root: StateFolder) -> Settings:
@@ -85,21 +78,13 @@ def _settings(folder: Path, root: StateFolder) -> Settings:
         told = error.sentence if isinstance(error, UserError) else str(error)
         return Settings(folder=str(folder), problems=(plain(told),))
     powers = (*asking.powers.commands, *asking.powers.loosened) if asking else ()
-    rows = []
-    for key in found.given:
-        given = found[key]
-        value = shorten(hide(reading.in_force(given).replace("\n", " ¦ ")), _VALUE)
-        rows.append(
-            SettingRow(
-                key=key,
-                value=visible(value) or "—",
-                where=visible(given.where),
-                is_default=given.layer is Layer.DEFAULT,
-                is_inert=any(given is each for each in powers),
-            )
-        )
-    problems = tuple(visible(hide(f"{each.where}: {each.what}")) for each in found.problems)
-    return Settings(folder=str(workspace), rows=tuple(rows), problems=problems)
+    shown = map(found.__getitem__, found.given)
+    return Settings(
+        folder=str(workspace),
+        rows=tuple((each, shorten(hide(reading.in_force(each).replace("\n", " ¦ ")), _VALUE)) for each in shown),
+        inert=frozenset(each.key for each in powers if found[each.key] is each),
+        problems=tuple(visible(hide(f"{each.where}: {each.what}")) for each in found.problems),
+    )
 
 
 # -- doctor ------------------------------------------------------------------------------------------------------------
@@ -107,8 +92,8 @@ def _settings(folder: Path, root: StateFolder) -> Settings:
 
 def doctor_page(call: Call) -> Page:
     """What `bydawn doctor` says about this machine and every loop; it takes a second or two."""
-    data = {"findings": cache(lambda: _findings(call.site)), "coded": coded}
-    return plain_page("Doctor", (Section(id="doctor", template="doctor.html", live=False, data=data),))
+    data = {"findings": cache(lambda: _findings(call.site))}
+    return plain_page("Doctor", Section(id="doctor", template="doctor.html", live=False, data=data))
 
 
 def _findings(site: Site) -> list[Finding]:
