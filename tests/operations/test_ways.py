@@ -182,8 +182,8 @@ def test_reasons_begin_without_the_words_that_join_lines_in_a_terminal() -> None
 
 def test_a_form_means_the_same_task_after_the_list_has_changed(tmp_path: Path) -> None:
     found = standing(tmp_path, "checkpoint")  # in its list one and two are ticked, three is open
-    [skip] = module._from(Next(Act("tasks skip", "checkpoint", "3"), "leave it"), found, goes_on=False)
+    [(_, _, sent)] = module._from(Next(Act("tasks skip", "checkpoint", "3"), "leave it"), found, goes_on=False)
     todo = tmp_path / "work/checkpoint/TODO.md"
     todo.write_text("- [ ] first of all\n" + todo.read_text())
-    [meant] = [task for task in of_loop(found).standings.tasks if task.id == skip.args["task"]]
+    [meant] = [task for task in of_loop(found).standings.tasks if task.id == sent["task"]]
     assert (meant.number, meant.text) == (4, "three")

@@ -1,8 +1,7 @@
 """What a person can do about a loop on a page: the commands of its next steps, so that terminal and page agree."""
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -18,7 +17,9 @@ from bydawn.store.registry import Standing
 _RAISED = ("rounds", "for", "until", "budget")  # flags of `resume` that a form has too
 _HARMLESS = ("C", "d", "f")  # flags that mean nothing on a page
 _LINKS = ("round", "log", "why", "copy")  # these only show something
-Args = dict[str, str | int | list[str]]
+Args = Mapping[str, str | int | list[str]]
+_Button = tuple[str, str, Args]  # its verb, its text, and what its form sends
+_COPIED: _Button = ("copy", "Copy", {})
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +37,11 @@ def ways(standing: Standing) -> tuple[Way, ...]:
     """Everything that helps in the loop's current state, the most useful first."""
     steps = next_steps(standing)
     goes_on = not standing.alive and any(_is_plain_resume(step) for step in steps)
-    found = [way for step in steps for way in _from(step, standing, goes_on=goes_on)]
+    found = [
+        Way(verb=verb, text=text, why=re.sub(r"^(or|then) ", "", step.why), args=args, command=step.command)
+        for step in steps
+        for verb, text, args in _from(step, standing, goes_on=goes_on)
+    ]
     best = next((place for place, way in enumerate(found) if _helps(way, standing)), None)
     return tuple(msgspec.structs.replace(way, main=place == best) for place, way in enumerate(found))
 
@@ -53,48 +58,41 @@ def _is_plain_resume(step: Next) -> bool:
     return isinstance(act, Act) and act.program == OURS and act.verb == "resume" and not act.flags
 
 
-def _from(step: Next, standing: Standing, *, goes_on: bool) -> Iterator[Way]:
+def _from(step: Next, standing: Standing, *, goes_on: bool) -> Iterator[_Button]:
     """What a step is on a page; nothing if it only shows the page itself."""
     act = step.command
-    why = re.sub(r"^(or|then) ", "", step.why)
-
-    def way(verb: str, text: str, **args: str | int | list[str]) -> Way:
-        return Way(verb=verb, text=text, why=why, args=args, command=act)
-
-    copied = way("copy", "Copy")
     if not isinstance(act, Act) or act.program != OURS:
-        yield copied
+        yield _COPIED
         return
-    then = {"resume": "1"} if goes_on else {}
+    then: Args = {"resume": "1"} if goes_on else {}
     flags = tuple(pair for pair in act.flags if pair[0] not in _HARMLESS)
     match act.verb, flags:
         case "tell", _:
-            yield way("tell", "Send and resume" if goes_on else "Send", **then)
+            yield "tell", "Send and resume" if goes_on else "Send", then
         case "resume", _:
-            yield _resumed(standing, flags, way) or copied
+            yield _resumed(standing, flags)
         case "tasks skip", _:
             ids = [_id_of(name, standing) for name in act.names]
-            yield way("skip", "Skip and resume" if goes_on else "Skip", task=ids[0] if len(ids) == 1 else ids, **then)
+            yield "skip", "Skip and resume" if goes_on else "Skip", {"task": ids[0] if len(ids) == 1 else ids, **then}
         case "tasks reopen", _:
-            yield from (way("reopen", f"Reopen task {name}", task=_id_of(name, standing)) for name in act.names)
+            yield from (("reopen", f"Reopen task {name}", {"task": _id_of(name, standing)}) for name in act.names)
         case "pause", _:
-            yield way("pause", "Pause after this round")
+            yield "pause", "Pause after this round", {}
         case "stop", _:
-            yield way("stop", "Stop…")
+            yield "stop", "Stop…", {}
         case "show", [("round", number)]:
-            yield way("round", f"Open round {number}", round=int(number))
-        case "show", _ if standing.status is Status.CHECKPOINT and standing.state.round:
-            yield way("round", f"Open round {standing.state.round}", round=standing.state.round)
+            yield "round", f"Open round {number}", {"round": int(number)}
         case "show", _:
-            return
+            if standing.status is Status.CHECKPOINT and (last := standing.state.round):
+                yield "round", f"Open round {last}", {"round": last}
         case "logs", [("round", number)]:
-            yield way("log", f"Log of round {number}", round=int(number))
+            yield "log", f"Log of round {number}", {"round": int(number)}
         case "logs", _:
-            yield way("log", "Watch the log")
+            yield "log", "Watch the log", {}
         case "why", _:
-            yield way("why", "Why it decided so")
+            yield "why", "Why it decided so", {}
         case _:
-            yield copied
+            yield _COPIED
 
 
 def _id_of(number: str, standing: Standing) -> str:
@@ -102,26 +100,22 @@ def _id_of(number: str, standing: Standing) -> str:
     return next((task.id for task in of_loop(standing).standings.tasks if str(task.number) == number), number)
 
 
-class _Make(Protocol):
-    def __call__(self, verb: str, text: str, **args: str | int | list[str]) -> Way: ...
-
-
-def _resumed(standing: Standing, flags: Sequence[tuple[str, str]], way: _Make) -> Way | None:
-    """None if it has a flag that no form has."""
-    given = dict(flags)
+def _resumed(standing: Standing, flags: Sequence[tuple[str, str]]) -> _Button:
+    """A command to copy if it has a flag that no form has."""
+    given: Args = dict(flags)
     if not given:
         stopped = standing.state.stopped
-        return way("resume", "Begin" if stopped and stopped.is_preparation else "Resume")
+        return "resume", "Begin" if stopped and stopped.is_preparation else "Resume", {}
     if [*given] == ["approve"]:
-        return way("approve", "Approve and go on")
+        return "approve", "Approve and go on", {}
     if [*given] == ["accept"]:
-        return way("accept", "Accept…")
+        return "accept", "Accept…", {}
     if len(given) < len(flags) or any(flag not in _RAISED for flag in given):
-        return None
+        return _COPIED
     limits = limits_of(standing.loop, standing.state)
     until = f"go on until {given['until']}" if "until" in given else "go on"
     new = " and ".join(_raised(flag, value, limits) for flag, value in flags if flag != "until")
-    return way("raise", f"Raise to {new} and {until}" if new else until.capitalize(), **given)
+    return "raise", f"Raise to {new} and {until}" if new else until.capitalize(), given
 
 
 def _raised(flag: str, value: str, limits: Limits) -> str:

@@ -10,7 +10,6 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.chat import Turn, TurnState
-from bydawn.core.loop import COOKIE
 from bydawn.core.redact import rewritten
 from bydawn.store import lock
 from bydawn.store.folder import LoopFolder
@@ -94,10 +93,8 @@ def end_leftovers(folder: LoopFolder, uid: str, held: Lock | None = None) -> Non
     except Owned:
         return
     place = LoopFolder(folder.state_folder.asked / said.get("run", "none"))
-    if said.get("boot") == kernel.boot_id():  # no process outlives a reboot
-        session = said.get("session", "")
-        number, born = int(session) if session.isdigit() else 0, said.get("born", "")
-        kernel.sweep(kernel.Trace(f"{COOKIE}={uid}-{CHAT}", str(place.rounds), number, born))
+    if trace := lock.trace_in(folder.chat_lock, f"{uid}-{CHAT}", place.rounds):
+        kernel.sweep(trace)
     shutil.rmtree(place.path, ignore_errors=True)  # not masked yet
     mine.sign_off()
     if held is None:

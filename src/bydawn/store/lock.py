@@ -115,15 +115,18 @@ def trace_of(folder: LoopFolder, uid: str) -> "kernel.Trace | None":
 
     Its guardian writes into the lock when it has ended everything, and no process outlives a reboot.
     """
+    return trace_in(folder.lock, f"{uid}.", folder.rounds)
+
+
+def trace_in(path: Path, mark: str, rounds: Path) -> "kernel.Trace | None":
+    """The same for any lock: `mark` is how the cookies of its processes begin, `rounds` where their files are."""
     from bydawn.system import kernel
 
-    said = signature(folder.lock)
+    said = signature(path)
     if "left" in said or said.get("boot", kernel.boot_id()) != kernel.boot_id():
         return None
     session = said.get("session", "")
-    return kernel.Trace(
-        f"{COOKIE}={uid}.", str(folder.rounds), int(session) if session.isdigit() else 0, said.get("born", "")
-    )
+    return kernel.Trace(f"{COOKIE}={mark}", str(rounds), int(session) if session.isdigit() else 0, said.get("born", ""))
 
 
 def wait_for_the_dying(path: Path) -> bool:
