@@ -32,12 +32,12 @@ class Look:
         self._before = ""
 
     def before(self) -> None:
-        with suppress(UserError), self._alone() as tree:
-            self._before = tree.snapshot().tree if tree else ""
+        with suppress(UserError, Owned), self._alone() as tree:
+            self._before = tree.snapshot().tree
 
     def after(self, agent: Agent) -> tuple[Snapshots | None, str]:
-        with suppress(UserError), self._alone() as tree:
-            if tree and self._before:
+        with suppress(UserError, Owned), self._alone() as tree:
+            if self._before:
                 return self._compared(tree)
         return None, "" if Sandbox.READ_ONLY in agent.abilities.sandboxes else _UNKNOWN
 
@@ -55,28 +55,20 @@ class Look:
         return kept, f"{plural(len(paths), 'file')} changed while it answered, although it may only read: {names}"
 
     @contextmanager
-    def _alone(self) -> Iterator[GitWorkspace | None]:
-        """The work tree, while no round can start; None if one may be running."""
-        standing, held = self._standing, None
-        with suppress(Owned):
-            held = Lock.take(standing.folder.lock, patience=0) if self._is_quiet() else None
-        if held is None:
-            yield None
-            return
+    def _alone(self) -> Iterator[GitWorkspace]:
+        """The work tree, while no round can start; `Owned` if one may be running, or there is nothing to compare."""
+        standing = self._standing
+        is_there = standing.folder.git.is_dir() and Path(standing.loop.folder).is_dir()
+        if not is_there or standing.alive or beside(standing.folder, standing.loop):
+            raise Owned("")
+        held = Lock.take(standing.folder.lock, patience=0)
         try:
             state, _ = load(standing.folder)
             # After a crash, what the last round changed is not recorded before the next start.
             if state.stopped is None or state.runs != standing.state.runs:
-                yield None
-                return
+                raise Owned("")
             held.sign(f"{CHAT}{self._turn.id}")
             yield work_tree(standing.loop, standing.folder, state)
             held.sign_off()
         finally:
             held.release()
-
-    def _is_quiet(self) -> bool:
-        """Is there something to compare with, and does nothing else work here?"""
-        standing = self._standing
-        is_there = standing.folder.git.is_dir() and Path(standing.loop.folder).is_dir()
-        return is_there and not standing.alive and not beside(standing.folder, standing.loop)
