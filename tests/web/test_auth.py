@@ -50,6 +50,14 @@ def test_no_other_name_is(hosts: list[str], status: int) -> None:
     assert refused.value.status == status
 
 
+def test_who_is_told_of_an_option_has_it() -> None:
+    """`rloop server` takes no further names."""
+    for takes_more in (True, False):
+        with pytest.raises(Refused) as refused:
+            Names(port=4173, takes_more=takes_more).checked(scope("night.example:4173"))
+        assert ("--allowed-host" in refused.value.hint) is takes_more
+
+
 def test_an_address_is_ours_if_the_connection_reached_us_there() -> None:
     names = Names(port=4173)
     assert names.checked(scope("192.168.1.9:4173", server=("192.168.1.9", 4173)))

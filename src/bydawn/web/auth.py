@@ -54,6 +54,7 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     allowed: tuple[str, ...] = ()  # what `--allowed-host` named: `NAME` or `NAME:PORT`
     cors: tuple[str, ...] = ()  # pages of others that may ask, with a token
+    takes_more: bool = True  # has the command that serves it an option for further names?
 
     def checked(self, scope: "Scope") -> str:
         """The Host header of a request, if it is one of ours."""
@@ -70,7 +71,9 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
             421,
             "this name is not one that the server answers to",
             f"the request says {given[0]}",
-            Advice("if the name is yours: ", Act("serve", allowed_host=given[0])),
+            Advice("if the name is yours: ", Act("serve", allowed_host=given[0]))
+            if self.takes_more
+            else f"use an address of this machine, such as 127.0.0.1:{self.port}",
         )
 
     def _is(self, entry: str, name: str, port: str | None) -> bool:

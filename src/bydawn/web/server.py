@@ -14,7 +14,7 @@ from sse_starlette.sse import AppStatus
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bydawn.core.errors import UserError
-from bydawn.core.values import Act
+from bydawn.core.values import OURS, Act
 from bydawn.store.registry import Registry
 from bydawn.store.web_keys import WebKeys
 from bydawn.web import chatting
@@ -151,7 +151,8 @@ class Server:
         self.sockets = listening(wanted.host, wanted.port)
         self.port: int = self.sockets[0].getsockname()[1]
         self.keys = WebKeys(wanted.registry.root, wanted.name)
-        names = Names(port=self.port, allowed=wanted.allowed, cors=wanted.cors)
+        is_ours = wanted.serves.program == OURS
+        names = Names(port=self.port, allowed=wanted.allowed, cors=wanted.cors, takes_more=is_ours)
         loops = Loops(wanted.registry, wanted.shown)
         gate = Gate(self.keys, names, wanted.tokens, read_only=wanted.read_only, serves=wanted.serves)
         site = Site(
