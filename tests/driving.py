@@ -201,7 +201,7 @@ def said(process: subprocess.Popen[str], seconds: float = 60) -> Said:
     return Said(process.returncode, out or "", err or "")
 
 
-_THEIRS = r"\bbydawn\b|(?<![-\w])[Ll]oop \d"
+_THEIRS = r"\bbydawn\b(?!\.toml)|(?<![-\w])[Ll]oop \d"
 _TOOLS = dict.fromkeys(("codex-autorunner", "codex-loop", "rloop", "waylon-smithers"), rf"{_THEIRS}|\b[Rr]ounds?\b")
 _TOOLS |= {"strict-agent-loop": _THEIRS}  # whose document has rounds
 _NOT_OURS = r"\S*/\S*|'[^']*'|\"[^\"]*\"|“[^”]*”"  # paths, and what is quoted
