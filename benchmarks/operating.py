@@ -63,7 +63,7 @@ def _ended_by_a_shutdown(stage: Stage) -> Path:
     script, gate = stage.folder / "many.json", stage.folder / "gate"
     waits = [{"say": "this takes a while"}, {"run": ["sh", "-c", f"until test -e {gate}; do sleep 0.2; done"]}]
     done = {"result": {"text": "All of it is there.\n<promise>TASK_COMPLETE</promise>"}}
-    rounds = [[{"say": "this takes a while"}, {"hang": None}], waits, waits, [{"result": {"text": "on it"}}], [done]]
+    rounds = [[{"say": "this takes a while"}, {"sleep": 1e6}], waits, waits, [{"result": {"text": "on it"}}], [done]]
     script.write_text(json.dumps({"rounds": rounds}))
     loop = Running(stage, stage.repository("many"), "run", "go on", "-a", f"demo:{script}")
     loop.end()

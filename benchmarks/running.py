@@ -13,7 +13,7 @@ from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import records
 from bydawn.system import kernel
 
-_HANG = '{"rounds": [[{"say": "this takes a while"}, {"hang": null}]]}'
+_HANG = '{"rounds": [[{"say": "this takes a while"}, {"sleep": 1e6}]]}'
 
 
 class Running:

@@ -22,6 +22,7 @@ _SIZE = 100 << 20
 _ONE_LINE = 500_000_000
 _TURNS = 4
 _MB = 1_000_000
+_MISBEHAVING = Path(__file__).parents[1] / "tests/misbehaving.py"  # which has the flood
 
 # What agents write: mostly short words and deeds, now and then a whole file.
 _TEXTS = (
@@ -55,9 +56,8 @@ def owner(stage: Stage) -> Iterator[float]:
 def command(stage: Stage) -> Iterator[float]:
     """The whole command in the foreground, on the demo agent's flood; the time of the round stands in its ledger."""
     workspace, script = stage.repository("flood"), stage.folder / "flood.json"
-    script.write_text(
-        json.dumps({"rounds": [[{"flood": {"bytes": _SIZE, "lines": True}}, {"result": {"text": "on"}}]]})
-    )
+    steps = [{"flood": {"bytes": _SIZE, "lines": True}}, {"result": {"text": "on"}}]
+    script.write_text(json.dumps({"rounds": [steps], "steps": str(_MISBEHAVING)}))
     start = (BYDAWN, "run", "go on", "-C", str(workspace), "-t", "TODO.md", "-a", f"demo:{script}", "--once", "--plain")
 
     def ours() -> float:

@@ -20,6 +20,7 @@ from bydawn.system.paths import read_whole
 from forking import Forked
 
 COMMAND = Path(sys.executable).with_name("bydawn")
+MISBEHAVING = str(Path(__file__).with_name("misbehaving.py"))  # more steps for the demo agent
 DEAD = ("Z", "X")
 FOREIGN = ("BYDAWN_", "GIT_", "XDG_", "PYTHON", "NO_COLOR", "COLUMNS", "LINES")
 ME = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
@@ -30,7 +31,7 @@ T = TypeVar("T")
 
 OK: Step = {"result": {"text": "did it"}}
 DONE: Step = {"result": {"text": "All of it is there.\n<promise>TASK_COMPLETE</promise>"}}
-HANG: Step = {"hang": None}
+HANG: Step = {"sleep": 1e6}
 
 
 class Said(NamedTuple):
@@ -90,7 +91,7 @@ class Home:
 
     def _script(self, script: dict[str, Any]) -> str:
         path = self.root / f"script-{len(list(self.root.glob('script-*')))}.json"
-        path.write_text(json.dumps(script))
+        path.write_text(json.dumps({**script, "steps": MISBEHAVING}))
         return f"demo:{path}"
 
     # -- the command -----------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import Changes, Decided, End, LineCounts, TaskStatus, Verdict
 from core.facts_made import NOON, a_note, a_round, run_started, todo
-from driving import ME, Step, a_repository, said, wait_for
+from driving import ME, MISBEHAVING, Step, a_repository, said, wait_for
 from operations.stories import STORIES, Story, stopped
 from web.serving import Web, at_home, serving
 
@@ -130,7 +130,8 @@ def test_nothing_of_a_loop_runs_in_its_pages(night: Night, site: Site, browser: 
         subprocess.run(["git", *ME, *words], cwd=folder, check=True)
     gate, opened = home.gate()
     script = home.root / "script.json"
-    script.write_text(json.dumps({"rounds": [steps(gate)], "chat": [{"result": {"text": "\n\n".join(PAYLOADS)}}]}))
+    chat = [{"result": {"text": "\n\n".join(PAYLOADS)}}]
+    script.write_text(json.dumps({"rounds": [steps(gate)], "chat": chat, "steps": MISBEHAVING}))
     start = ("run", ALL, "--name", "evil", "-a", f"demo:{script}", "-t", "TODO.md", "--plain", "-n", "2")
     loop = home.start(*start, "-k", "cat printed; exit 1", f"--worktree={BRANCH}", "-C", str(folder))
     wait_for(lambda: night.facts("evil", "round.started"))

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from driving import DONE, OK, Home, Step, is_error, said, tree_of, wait_for, worker_of
+from driving import DONE, HANG, OK, Home, Step, is_error, said, tree_of, wait_for, worker_of
 
 ONE_FAILURE = ("--max-failures", "1")
 GOAL = ("-t", "TODO.md", "-k", "test -e 1.txt", "-n", "0")
@@ -180,7 +180,7 @@ def freeze(pids: list[int], seconds: float) -> None:
 
 def test_two_loops_in_one_folder_are_warned_of_each_other_as_long_as_both_run(home: Home) -> None:
     """W-008, X-09."""
-    agent = home.rounds([{"say": "on it"}, {"hang": None}])
+    agent = home.rounds([{"say": "on it"}, HANG])
     one = home.start_run(agent, "--new", "--name", "one")
     home.await_round(1, "one")
     assert (home.status("one")["also_here"], "Shared" in home.bydawn("show", "one").out) == ([], False)

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from driving import HANG, OK, Home, Said, Step, is_alive, kill_both, said, tree_of, wait_for
+from driving import HANG, MISBEHAVING, OK, Home, Said, Step, is_alive, kill_both, said, tree_of, wait_for
 from program.strict_codex import calls, install
 
 TOKEN = "canary9f8e7d6c5b4a3928"  # noqa: S105 - planted
@@ -29,7 +29,7 @@ def history(home: Home, name: str = "repo") -> list[dict[str, Any]]:
 def chatty(home: Home, *steps: Step, name: str = "repo") -> None:
     """A loop that has paused, whose agent plays these steps when it is asked something."""
     script = home.root / f"chat-{name}.json"
-    script.write_text(json.dumps({"rounds": [[OK]], "chat": steps}))
+    script.write_text(json.dumps({"rounds": [[OK]], "chat": steps, "steps": MISBEHAVING}))
     assert home.run(f"demo:{script}", "--once", "--new", "--name", name).code == 4
 
 

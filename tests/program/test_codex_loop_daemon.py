@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from driving import Home, is_error, kill_both, stat_of, wait_for
+from driving import HANG, Home, is_error, kill_both, stat_of, wait_for
 from host.fake_managers import Fakes
 from program.codex_loop import BRANCH, CONFIG, ONE, TWO, CodexLoop, idles, works
 
@@ -401,7 +401,7 @@ def test_bydawns_own_service_leaves_a_watched_project_alone(project: CodexLoop) 
     kill_both(run.pid)
     run.wait()
     # Another loop of theirs goes on in the same look, so that this one has been passed over.
-    other = project.home.start_run(project.home.rounds([{"say": "a while"}, {"hang": None}]), "--name", "other")
+    other = project.home.start_run(project.home.rounds([{"say": "a while"}, HANG]), "--name", "other")
     project.home.await_round(1, "other")
     other.send_signal(signal.SIGTERM)
     other.wait()

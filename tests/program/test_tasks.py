@@ -24,7 +24,7 @@ from bydawn.store.ledger import LoopLedger
 from bydawn.store.lock import Lock
 from bydawn.store.registry import Registry
 from core.facts_made import BORN, NOON, a_loop, a_round, run_started, started, stopped
-from driving import DONE, OK, Home, Said, Step, is_error, said, wait_for
+from driving import DONE, HANG, OK, Home, Said, Step, is_error, said, wait_for
 
 TODO = "# Plan\n\n- [x] set it up\n- [ ] Größe ändern\n- [ ] rename the keys\n- [ ] rename the files\n"
 FILES = {
@@ -204,7 +204,7 @@ def test_a_damaged_task_file_says_so_and_nothing_is_written_into_it(
 
 def test_a_running_loop_whose_tasks_vanished_is_told_of(home: Home) -> None:
     (home.repo / "TODO.md").write_text("- [ ] a\n- [ ] b\n")
-    process = home.start_run(home.rounds([{"say": "hi"}, {"hang": None}]), "-t", "TODO.md")
+    process = home.start_run(home.rounds([{"say": "hi"}, HANG]), "-t", "TODO.md")
     home.await_round(1)
     (home.repo / "TODO.md").write_text("- [ ] a\n")
     assert "! TODO.md lost 1 open task" in tasks(home, "list").out

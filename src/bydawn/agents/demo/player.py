@@ -12,19 +12,14 @@ A script is one of
                                      plays the steps for the first open box of `tasks`, with {task} (its text) and
                                      {n} (its place among all boxes, from 1) filled in; `done` when no box is open
 
-Either may have `"chat": [STEP, …]`, for a question outside any round; without it the story answers.
+Either may have `"chat": [STEP, …]`, for a question outside any round; without it the story answers. And it may have
+`"steps": PATH`, a Python file whose `STEPS` are steps too.
 
 A STEP is an object with one key. Its value is the step's one argument, or an object of arguments by name:
 
-    say TEXT   activity TEXT   stderr TEXT       result {text, outcome, session, usage, wait_until}
-    write {path, text}   append {path, text}     delete PATH   rm PATH (a folder and all in it)
-    tick TASK   untick TASK                      null: the first box that is open, or ticked
-    run ARGV (waits)   commit MESSAGE            sleep SECONDS   spin SECONDS (of CPU)   hang null (forever)
-    exit CODE   raise SIGNAL ("SEGV")            freeze null (stops itself)   kill_parent null
-    ignore SIGNALS (["TERM", "INT"])             close STREAMS (["stdout", "stderr"])
-    bytes BASE64 (raw to stdout)                 noise null (everything a reader must tolerate)
-    flood {bytes, lines} (one line, or events of 1 KiB if `lines`; the last one may be cut)
-    double_fork {seconds, setsid, wipe_env, ignore_term, hold_stdout, write_pid: PATH} (leaves a process behind)
+    say TEXT   activity TEXT   result {text, outcome, session, usage, wait_until}
+    write {path, text}   append {path, text}   delete PATH   tick TASK (null: the first open box)
+    run ARGV (waits)   commit MESSAGE   sleep SECONDS   exit CODE
 
 A script without `result` ends without one. A script that cannot be played is explained on stderr; exit code 2.
 """
@@ -44,14 +39,12 @@ from _json import encode_basestring_ascii, make_encoder, make_scanner
 TYPE_CHECKING = False  # as in `typing`, which is slow to import too
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn
+    from typing import Any
 
     Step = dict[str, Any]
 
 TASKS = "TODO.md"  # where the boxes are; a script can name another file
 OPEN, TICKED = "[ ]", "[x]"
-CHUNK = 1 << 20
-EVENT = b'{"type":"activity","text":"%s"}\n' % (b"x" * 994)  # 1 KiB, so that a chunk ends with a whole line
 
 
 class Malformed(Exception):
@@ -77,7 +70,7 @@ def main(arguments: list[str]) -> None:
         for step in steps:
             play(step)
     except Malformed as error:
-        stderr(f"cannot play {arguments[0]}: {error}")
+        sys.stderr.write(f"cannot play {arguments[0]}: {error}\n")
         sys.exit(2)
 
 
@@ -104,6 +97,8 @@ def steps_of_script(path: str, prompt: str) -> list[Step]:
     if not isinstance(script, dict):
         raise Malformed("a script is a JSON object")
     TASKS = script.get("tasks", TASKS)
+    if "steps" in script:
+        STEPS.update(steps_in(script["steps"]))
     number = number_of_round()
     if number == 0:
         return playable(script["chat"]) if "chat" in script else steps_of_story(prompt)
@@ -114,6 +109,18 @@ def steps_of_script(path: str, prompt: str) -> list[Step]:
             return playable(steps_of_task(template, script.get("done", [])))
         case _:
             raise Malformed("it needs `rounds` or `each_task`")
+
+
+def steps_in(path: str) -> dict[str, Callable[..., None]]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            code = compile(file.read(), path, "exec")
+    except OSError as error:
+        raise Malformed(str(error)) from error
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 - a script can run whatever it wants anyway
+    steps: dict[str, Callable[..., None]] = names["STEPS"]
+    return steps
 
 
 def steps_of_task(template: Any, done: Any) -> Any:
@@ -204,10 +211,6 @@ def activity(text: str) -> None:
     emit("activity", text=text)
 
 
-def stderr(text: str) -> None:
-    os.write(2, f"{text}\n".encode())
-
-
 def result(
     text: str = "", outcome: str = "ok", session: str | None = None, usage: Any = None, wait_until: str | None = None
 ) -> None:
@@ -232,27 +235,13 @@ def delete(path: str) -> None:
         os.remove(path)
 
 
-def rm(path: str) -> None:
-    import shutil
-
-    shutil.rmtree(path, ignore_errors=True)
-
-
 def tick(task: str | None) -> None:
-    set_box(task, OPEN, TICKED)
-
-
-def untick(task: str | None) -> None:
-    set_box(task, TICKED, OPEN)
-
-
-def set_box(task: str | None, old: str, new: str) -> None:
     """A missing box is not an error: a round that was killed after this step plays it again."""
     lines = read(TASKS).split("\n")
     for number, line in enumerate(lines):
         box, text = box_on(line)
-        if box == old and (not task or task == text):
-            lines[number] = line.replace(old, new, 1)
+        if box == OPEN and (not task or task == text):
+            lines[number] = line.replace(OPEN, TICKED, 1)
             return write(TASKS, "\n".join(lines))
     return None
 
@@ -281,126 +270,11 @@ def commit(message: str) -> None:
     exit_code([git, "--git-dir=.git", *user, "commit", "--quiet", "--no-verify", "--message", message])
 
 
-def spin(seconds: float) -> None:
-    end = time.process_time() + seconds
-    while time.process_time() < end:
-        pass
-
-
-def hang(_: object) -> NoReturn:
-    while True:
-        time.sleep(3600)
-
-
-def raise_(name: str) -> None:
-    import signal
-
-    number = getattr(signal, f"SIG{name}")
-    if number != signal.SIGKILL:
-        signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
-
-
-def freeze(_: object) -> None:
-    import signal
-
-    os.kill(os.getpid(), signal.SIGSTOP)
-
-
-def kill_parent(_: object) -> None:
-    import signal
-
-    os.kill(os.getppid(), signal.SIGKILL)
-
-
-def ignore(names: list[str]) -> None:
-    import signal
-
-    for name in names:
-        signal.signal(getattr(signal, f"SIG{name}"), signal.SIG_IGN)
-
-
-def close(streams: list[str]) -> None:
-    """Others see them closed; for us they lead nowhere, so that the next opened file does not take their place."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in streams:
-        os.dup2(nowhere, {"stdout": 1, "stderr": 2}[stream])
-
-
-def bytes_(base64: str) -> None:
-    import binascii
-
-    out(binascii.a2b_base64(base64))
-
-
-def noise(_: object) -> None:
-    deep = b"[" * 200_000
-    lines = (
-        b"words, no JSON",
-        b'{"type":"message","text":"half a li',
-        b'{"type":"message","text":42}',
-        b'{"type":"result"}',
-        b'{"type":"news","text":"an event of a later version"}',
-        b'\xef\xbb\xbf{"type":"message","text":"after a byte order mark"}',
-        b'{"type":"message","text":"\xff\xfe no UTF-8"}',
-        b'{"type":"message","text":"\\ud800 half a pair"}',
-        b"\x00\x1b]0;a title\x07\x1b[31mred\x1b[0m",
-        b"null",
-        b"",
-        deep,
-        b'{"type":"message","text":"deep","more":' + deep + b"]" * len(deep) + b"}",
-    )
-    out(b"\n".join(lines) + b"\n")
-
-
-def flood(bytes: int, lines: bool = False) -> None:  # noqa: A002 - the script's word
-    block = EVENT * (CHUNK // len(EVENT)) if lines else b"x" * CHUNK
-    for start in range(0, bytes, CHUNK):
-        out(block[: bytes - start])
-    out(b"\n")
-
-
-def double_fork(
-    seconds: float = 60,
-    setsid: bool = False,
-    wipe_env: bool = False,
-    ignore_term: bool = False,
-    hold_stdout: bool = False,
-    write_pid: str | None = None,
-) -> None:
-    """Returns once the process left behind really runs: its `exec` has closed the last end of a pipe."""
-    ready, closed_by_exec = os.pipe()
-    if child := os.fork():
-        os.close(closed_by_exec)
-        os.waitpid(child, 0)
-        os.read(ready, 1)
-        os.close(ready)
-        return
-    try:
-        if setsid:
-            os.setsid()
-        if grandchild := os.fork():
-            if write_pid:
-                write(write_pid, str(grandchild))
-        else:
-            stay_behind(seconds, wipe_env, ignore_term, hold_stdout)
-    finally:
-        os._exit(0)
-
-
-def stay_behind(seconds: float, wipe_env: bool, ignore_term: bool, hold_stdout: bool) -> None:
-    if ignore_term:
-        ignore(["TERM"])
-    if not hold_stdout:
-        close(["stdout", "stderr"])
-    os.execvpe("sleep", ["sleep", str(seconds)], {} if wipe_env else os.environ)  # noqa: S606 - a shell is not wanted
-
-
-_STEPS = (
-    *(say, activity, stderr, result, write, append, delete, rm, tick, untick, run, commit, time.sleep, spin, hang),
-    *(sys.exit, raise_, freeze, kill_parent, ignore, close, bytes_, noise, flood, double_fork),
-)
-STEPS: dict[str, Callable[..., None]] = {step.__name__.rstrip("_"): step for step in _STEPS}
+STEPS: dict[str, Callable[..., None]] = {
+    **{step.__name__: step for step in (say, activity, result, write, append, delete, tick, run, commit)},
+    "sleep": time.sleep,
+    "exit": sys.exit,
+}
 
 
 if __name__ == "__main__":
