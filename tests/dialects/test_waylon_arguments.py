@@ -367,7 +367,7 @@ def test_a_loop_may_work_outside_of_git_only_if_it_is_asked_to() -> None:
 @pytest.mark.parametrize("prompt", [None, "", " \n\t"])
 def test_without_a_prompt_there_is_nothing_to_do(prompt: str | None) -> None:
     """W-020."""
-    assert refused(prompt=prompt).what == "there is nothing to do"
+    assert refused(prompt=prompt).what == "no prompt is given"
 
 
 @pytest.mark.parametrize("promise", ["", "  "])

@@ -61,14 +61,12 @@ def checked_loop(
     loop = wanted.loop
     if not loop.prompt.strip() and not loop.tasks:
         raise UserError(
-            "nothing to do",
-            cause="the prompt is empty, and there is no task file",
+            "no prompt and no task file",
             hint='say what to do (for example "fix the failing tests"), or pass a checklist: -t TODO.md',
         )
     if loop.prompt.strip() == PLACEHOLDER:
         raise UserError(
             f"{PLACEHOLDER!r} is a placeholder, not a goal",
-            cause="nothing was started",
             hint='say what to do; for example: "fix the failing tests"',
         )
     pool = _checked_pool(loop, workspace, wanted.agent_from)
@@ -279,8 +277,7 @@ def _checked_tasks(workspace: Path, path: str, required: bool) -> None:
     text = read_text(workspace, path)
     if text is None and (workspace / path).exists():
         raise UserError(
-            f"the task file {path} cannot be read",
-            cause="it is not a regular file",
+            f"the task file {path} is not a regular file",
             hint="use a Markdown file or a folder",
         )
     if text is None:
@@ -350,7 +347,6 @@ def _checked_paths(workspace: Path, checks: tuple[Check, ...]) -> None:
             meant = path.removeprefix(f"{workspace}/")
             raise UserError(
                 f"{flag} {check.path!r} must be a path inside the workspace",
-                cause="the path is relative to the workspace and may not leave it",
                 hint=f"for example: {flag} {meant if meant != path else 'docs/README.md'}{text}",
             )
 

@@ -57,7 +57,6 @@ def refuse_by_hand(loop: Loop) -> None:
     if loop.recording and loop.recording.by_hand:
         raise UserError(
             f"bydawn does not run {loop.id}: a person's own session works on it",
-            cause="it is an interactive task; that session does one iteration after the other and records them",
             hint=Advice("go on in that session, or give bydawn a loop of its own: ", Act("run --new", PLACEHOLDER)),
         )
 

@@ -203,7 +203,7 @@ def is_name(name: str) -> bool:
     return bool(_NAME.fullmatch(name)) and ".." not in name and not name.endswith((".", ".lock"))
 
 
-def checked_name(name: str) -> str:
+def checked_name(name: str, hint: str = "") -> str:
     """A name that a loop can have, or an error that says what is allowed."""
     if is_name(name):
         return name
@@ -211,7 +211,7 @@ def checked_name(name: str) -> str:
     raise UserError(
         f"{shown!r} is not a valid loop name",
         cause=f"{long}a name has 1 to {_LONGEST} letters, digits, `-`, `_` or `.`, and starts with a letter or digit",
-        hint=f"for example: --name {slug(name) or 'night'}",
+        hint=hint or f"for example: --name {slug(name) or 'night'}",
     )
 
 

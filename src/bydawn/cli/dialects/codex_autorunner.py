@@ -114,7 +114,7 @@ def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool =
     wanted = operation.checked(root)
     running.trust_config(DIALECT, root)
     if operation.checked(root) != wanted:  # a person may have thought about it for a while
-        raise UserError(f"{FOLDER} has just changed", cause="nothing was started", hint="look at it, and start again")
+        raise UserError(f"{FOLDER} has just changed", hint="look at it, and start again")
     config, asked = wanted[0], operation.asked(root, *wanted)
     if force and operation.kill(root):  # not before all else is known to be right
         asked = operation.asked(root, *wanted)

@@ -47,8 +47,7 @@ def _default(key: str) -> dict[str, Any]:
 
 
 def _workspace(ctx: click.Context, param: click.Parameter, given: str | None) -> Path:  # noqa: ARG001 - click's
-    if given is not None and not given.strip():
-        raise UserError("--cd is empty", cause="it needs a folder", hint="give it a folder, or drop --cd")
+    arguments.refuse_blank("--cd", given)
     return checked_workspace(Path(given) if given else Path.cwd())
 
 

@@ -97,7 +97,7 @@ def checked(contract: Contract) -> Contract:
             cause = "a stop check looks at the workspace"
             raise UserError(f"{path} is outside the workspace", cause=cause, hint="give a path inside it")
     if any(not command.strip() for command in contract.commands):
-        raise UserError("--stop-command is empty", cause="it is a command", hint='--stop-command "pytest -q"')
+        raise UserError("--stop-command is empty", hint='--stop-command "pytest -q"')
     return contract
 
 

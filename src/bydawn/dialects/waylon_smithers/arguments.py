@@ -65,9 +65,7 @@ def start(words: Words, place: Place) -> Start:
     """The loop that these words ask for; raises `UserError`."""
     prompt = words.prompt or ""
     if not prompt.strip():
-        raise UserError(
-            "there is nothing to do", cause="no prompt is given", hint=f'{NAME} "Fix the failing tests. …" --full-auto'
-        )
+        raise UserError("no prompt is given", hint=f'{NAME} "Fix the failing tests. …" --full-auto')
     _refuse_odd_promise(words.promise_mode, words.completion_promise)
     _refuse_blanks(words)
     todo = _list(words.todo_file, place) if words.todo_file else ""
@@ -183,7 +181,7 @@ def _refuse_flags(names: dict[str, str | None]) -> None:
 
 def refuse_blank(flag: str, value: str | None) -> None:
     if value is not None and not value.strip():
-        raise UserError(f"{flag} is empty", cause="it needs a value", hint=f"give it a value, or drop {flag}")
+        raise UserError(f"{flag} is empty", hint=f"give it a value, or drop {flag}")
 
 
 def _refuse_odd_promise(mode: str, promise: str) -> None:

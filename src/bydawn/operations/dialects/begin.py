@@ -54,7 +54,7 @@ def _given(dialect: Dialect, request: Start, key: str, words: tuple[str, ...], w
 def plan(dialect: Dialect, request: Start, gathered: Settings, workspace: Path) -> Plan:
     """A new loop, checked in every respect; a name that no one chose is reserved by an empty folder, no more."""
     request = request if request.name else replace(request, name=slug(workspace.name) or "loop")
-    _refuse_odd_name(request.name)
+    checked_name(request.name, "give it another one")  # each dialect has its own flag for it
     # What is a folder, and where links lead, is for us to know: dialects have never seen a disk.
     paths = {key: places.placed(workspace, path) for key, path in request.paths.items()}
     spoken = _spoken(dialect, request, paths)
@@ -140,14 +140,6 @@ def _refuse_dollars(dialect: Dialect, gathered: Settings, wanted: Loop) -> None:
             cause=f"a budget in dollars ({gathered.text('budget')}) could not be held",
             hint=f"give one in tokens, for once: BYDAWN_BUDGET=2Mtok {dialect.name} …",
         )
-
-
-def _refuse_odd_name(name: str) -> None:
-    """In words that fit every dialect: each of them has its own flag for it."""
-    try:
-        checked_name(name)
-    except UserError as error:
-        raise UserError(error.what, cause=error.cause, hint="give it another one") from None
 
 
 def reserved(planned: Plan) -> Plan:

@@ -65,7 +65,6 @@ def template_of(root: Path, found: Config) -> str | None:
         trouble = trouble.replace(f"OUTPUT:{found.prev_run_max_chars}", "PREV_RUN_OUTPUT")  # as the person wrote it
         raise UserError(
             f"{found.template} {trouble}",
-            cause="nothing was started",
             hint="its markers are {{TODO}}, {{PROGRESS}}, {{OPINIONS}} and {{PREV_RUN_OUTPUT}}",
         )
     return text
