@@ -68,11 +68,10 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     followers: Sequence[Follower] = ()
     say: Callable[[str], None] = lambda _: None
     grown: Callable[[str], None] = lambda _: None  # gets each line for a live file of a dialect
-    rounds_allowed: int | None = None  # in this run
+    rounds_allowed: int | None = None  # in this run; 0: only its checks run
     seconds_allowed: float | None = None
     go_on: str = ""  # the command that the guardian offers if the worker is killed
     clock: Clock | None = None
-    only_checks: bool = False  # start no round
     heartbeat: float | None = None  # seconds between two signs of life to followers, while something runs
     beats: Sequence[Callable[[], None]] = ()  # called again and again by a thread of its own, whatever is waited for
     moved: Callable[[], None] = lambda: None  # called whenever the worker looks for requests
@@ -205,7 +204,7 @@ def run_loop(
                     "check",
                     loop.timeouts.check,
                     agents.KEYS | secrets.withheld(os.environ),
-                    loop.dialect.check_env if loop.dialect else NONE,
+                    dialect.check_env(loop) if dialect else NONE,
                 ),
                 work,
                 where=loop.check_where,
@@ -214,7 +213,7 @@ def run_loop(
                 box=found if isinstance(found, Box) else None,
                 temporary=folder.temporary,
                 distrusts_caches=bool(loop.protect),
-                splits_output=bool(loop.dialect and loop.dialect.splits_output),
+                splits_output=bool(dialect and dialect.splits_output),
             ),
             hooks=ShellHooks(shell("hook", loop.timeouts.hook, agents.KEYS), work),
             commits=commits(),
@@ -270,6 +269,7 @@ def inherited() -> dict[str, str]:
 def _started(
     run: str, loop: Loop, pool: Mapping[str, Agent], worker: Worker, found: Box | str, leftover: bool
 ) -> RunStarted:
+    each_run = loop.by_task.rounds_each_run if loop.by_task else None
     held = any(agent.abilities.sandboxes for agent in pool.values())
     return RunStarted(
         run=run,
@@ -277,20 +277,19 @@ def _started(
         boot=kernel.boot_id(),
         version=__version__,
         tree="",  # the engine looks
-        rounds_allowed=loop.rounds_each_run if worker.rounds_allowed is None else worker.rounds_allowed,
+        rounds_allowed=each_run if worker.rounds_allowed is None else worker.rounds_allowed,
         seconds_allowed=worker.seconds_allowed,
         sandbox=loop.sandbox or (Sandbox.WORKSPACE if held else ""),
         box=BOXED if isinstance(found, Box) else found,
         commits=loop.commit is not CommitMode.OFF,
         commits_all=loop.worktree is not None,
         leftover=leftover,
-        only_checks=worker.only_checks,
         cycle=worker.first_cycle if worker.cycles else 0,
         rest=worker.rest,
         keeps_aside=worker.keeps_aside,
         restart=worker.restart,
         per_task=loop.sessions is Sessions.PER_TASK,
-        idle_fails=not loop.final_checks,
+        idle_fails=loop.by_task is None,
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from bydawn.core.facts import AnyFact, Record
-from bydawn.core.loop import Checkpoint, Loop, OnLimit, OnTamper, Sessions
+from bydawn.core.loop import Checkpoint, Loop, OnLimit, OnTamper, Sessions, TaskByTask
 from bydawn.core.values import Now
 from core.facts_made import CHECKED, FOLDER, LISTED, NOON, PROMISED, PROVABLE, RECORDED, STRICT, a_loop, limited
 
@@ -76,8 +76,8 @@ LOOPS: st.SearchStrategy[Loop] = st.sampled_from(
         a_loop(agent="a", on_limit=OnLimit.STOP),
         FOLDER,
         limited(FOLDER, task_failures=1, same_failure=1, check_failures=1),
-        msgspec.structs.replace(limited(FOLDER, task_failures=1), final_checks=True),
-        a_loop(tasks="tasks", task_folder=True, sessions=Sessions.PER_TASK, fresh_if_lost=False),
+        msgspec.structs.replace(limited(FOLDER, task_failures=1), by_task=TaskByTask()),
+        a_loop(tasks="tasks", task_folder=True, sessions=Sessions.PER_TASK, by_task=TaskByTask(fresh_if_lost=False)),
         a_loop(tasks="TODO.md", checkpoint=Checkpoint()),
         a_loop(checks=(CHECKED.checks[0],), on_tamper=OnTamper.REPORT),
         RECORDED,

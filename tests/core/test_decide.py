@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from bydawn.core.breakers import Limits
 from bydawn.core.decide import Action, Pause, RunChecks, Settle, StartRound, Stop, Wait, next_action
 from bydawn.core.facts import Fact, Obstructed, RestartsUsedUp, TasksRead
-from bydawn.core.loop import Checkpoint, CommitMode, Loop, OnLimit
+from bydawn.core.loop import Checkpoint, CommitMode, Loop, OnLimit, TaskByTask
 from bydawn.core.outcome import Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.values import Death, End, Now, ReachedMark, Restart, Usage
@@ -72,7 +72,7 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
         at(60),
     ),
     "final-checks": (
-        replace(FOLDER, final_checks=True),
+        replace(FOLDER, by_task=TaskByTask()),
         [run_started(tasks=todo(0, 2)), *a_round(1), checked(1)],
         at(60),
     ),
@@ -135,7 +135,7 @@ STORIES: dict[str, tuple[Loop, list[Fact], Now]] = {
     ),
     "commit-due": (a_loop(commit=CommitMode.ON), [run_started(commits=True), *a_round(1)], at(60)),
     "recorded-end": (RECORDED, [run_started(recording=True), iteration(status="blocked")], at()),
-    "only-checks": (RECORDED, [stopped(End.BLOCKED), run_started(only_checks=True)], at()),
+    "only-checks": (RECORDED, [stopped(End.BLOCKED), run_started(rounds_allowed=0)], at()),
     "iterations": (limited(RECORDED, iterations=1), [run_started(recording=True), iteration()], at()),
     "no-progress": (limited(no_progress=1), [run_started(), *idle_round(1)], at(60)),
     "rounds": (limited(rounds=1), [run_started(), *a_round(1)], at(60)),

@@ -133,7 +133,7 @@ def test_no_recorded_stop_ends_a_loop_whose_stop_commands_wait_for_a_person() ->
 @pytest.mark.parametrize("loop", [RECORDED, PROVEN])
 def test_a_run_that_only_checks_leaves_the_loop_as_it_was(loop: Loop) -> None:
     before = replace(stopped(End.PAUSED), reason="prepared: not begun", by="ada")
-    facts = [before, run_started(only_checks=True, recording=True)]
+    facts = [before, run_started(rounds_allowed=0, recording=True)]
     if loop.checks:
         assert isinstance(next_action(loop, after_all(facts), at()), RunChecks)
         facts.append(checked(0, passed=False, tree="tree-0"))
@@ -142,17 +142,17 @@ def test_a_run_that_only_checks_leaves_the_loop_as_it_was(loop: Loop) -> None:
     assert (action.rule, action.end, action.reason, action.by) == (
         *(Rule.ONLY_CHECKS, End.PAUSED, "prepared: not begun", "ada"),
     )
-    again = [*facts, run_started(only_checks=True)]  # the first was killed
+    again = [*facts, run_started(rounds_allowed=0)]  # the first was killed
     assert after_all(again).before == before
     red = checked(1, passed=False)
-    crashed = after_all(run_started(), a_round(1), run_started(only_checks=True, tree="tree-1"), red)
+    crashed = after_all(run_started(), a_round(1), run_started(rounds_allowed=0, tree="tree-1"), red)
     assert isinstance(next_action(loop, crashed, at(60)), Pause)
 
 
 def test_a_run_that_only_checks_sees_what_was_recorded_before() -> None:
-    facts = [stopped(End.PAUSED), iteration(status="blocked"), run_started(only_checks=True)]
+    facts = [stopped(End.PAUSED), iteration(status="blocked"), run_started(rounds_allowed=0)]
     assert next_action(RECORDED, after_all(facts), at()).rule is Rule.RECORDED_END
-    many = [stopped(End.PAUSED), iteration("a"), iteration("b"), run_started(only_checks=True)]
+    many = [stopped(End.PAUSED), iteration("a"), iteration("b"), run_started(rounds_allowed=0)]
     assert next_action(limited(RECORDED, iterations=2), after_all(many), at()).rule is Rule.ITERATIONS
 
 

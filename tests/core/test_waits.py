@@ -9,7 +9,7 @@ import pytest
 
 from bydawn.core.decide import Action, StartRound, Stop, Wait, next_action
 from bydawn.core.facts import AgentLimited, Fact, WaitStarted
-from bydawn.core.loop import Limits, Loop
+from bydawn.core.loop import Limits, Loop, TaskByTask
 from bydawn.core.outcome import Outcome
 from bydawn.core.pool import back_off
 from bydawn.core.rules import Rule
@@ -158,12 +158,14 @@ def test_a_pause_is_the_same_whenever_it_is_asked_for_and_differs_from_loop_to_l
 
 def test_how_much_longer_a_pause_may_be_can_be_said() -> None:
     """C-060"""
-    assert rest(a_loop(pause=100.0, pause_jitter=0.0), run_started(), a_round(1)) == ("pause", 100.0)
-    loops = [a_loop(pause=2.0, pause_jitter=60.0, uid=f"u-{number}") for number in range(20)]
+    assert rest(a_loop(pause=100.0, by_task=TaskByTask()), run_started(), a_round(1)) == ("pause", 100.0)
+    loops = [a_loop(pause=2.0, by_task=TaskByTask(pause_jitter=60.0), uid=f"u-{number}") for number in range(20)]
     waits = [rest(loop, run_started(), a_round(1))[1] for loop in loops]
     assert min(waits) >= 2
     assert 30 < max(waits) <= 62
-    assert rest(a_loop(pause_jitter=60.0), run_started(), a_round(1))[0] == "pause"  # even without any other rest
+    assert (
+        rest(a_loop(by_task=TaskByTask(pause_jitter=60.0)), run_started(), a_round(1))[0] == "pause"
+    )  # even without any other rest
 
 
 def test_a_pause_never_outlasts_a_time_limit() -> None:

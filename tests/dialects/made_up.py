@@ -77,6 +77,7 @@ class NightShift:
     name = NAME
     unit = "tour"
     needs_history = True
+    splits_output = False
     user_file = ("", "", "")
     own = staticmethod(lambda _: None)
     keys = (
@@ -105,6 +106,9 @@ class NightShift:
             settings={key: value for key, (_, value) in ours.items()},
             origins={key: found.where(path) for key, (path, _) in ours.items() if path in found.lines},
         )
+
+    def check_env(self, loop: Loop) -> dict[str, str]:  # noqa: ARG002 - all get it
+        return {"NIGHT_CREW": "late"}
 
     def counted(self, state: LoopState) -> int:
         return state.round
@@ -264,7 +268,6 @@ def start(
         template="Tour {{COUNTED}}.\n{{#OUTPUT}}\nBefore:\n{{OUTPUT}}\n{{/OUTPUT}}",
         sections=("GOAL",),
         numbers_cut=True,
-        check_env={"NIGHT_CREW": "late"},
     )
     workspace = checked_workspace(folder)
     return running.start(DIALECT, config.read(DIALECT, workspace) or wanted, workspace, tether)

@@ -489,19 +489,17 @@ def test_the_same_fact_again_adds_nothing(book: Book) -> None:
 # -- how it begins -----------------------------------------------------------------------------------------------------
 
 
-def test_who_may_record_what_checks_are_told_and_what_is_not_the_agents_work_is_part_of_the_loop(
+def test_who_may_record_and_what_is_not_the_agents_work_is_part_of_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path / "home"))
     workspace = tmp_path / "shop"
     workspace.mkdir()
-    recording, told = Recording(drop=".book/late/drop/"), {"BOOK": "late"}
-    start = Start(
-        prompt="go", name="late", named=True, settings={"agent": ("demo",)}, check_env=told, recording=recording
-    )
+    recording = Recording(drop=".book/late/drop/")
+    start = Start(prompt="go", name="late", named=True, settings={"agent": ("demo",)}, recording=recording)
     loop = begin.plan(DAY_BOOK, start, begin.gather(DAY_BOOK, start, workspace), workspace).loop
     assert loop.dialect
-    assert (loop.recording, loop.dialect.check_env) == (recording, told)
+    assert loop.recording == recording
     ours = {".book/late/", ".book/late/passes/", ".book/.gitignore", ".book/index.json", ".book/index.lock"}
     assert ours <= {*loop.dialect.files}

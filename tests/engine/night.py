@@ -307,7 +307,6 @@ class Night:
         once: bool = False,
         rounds: int | None = None,
         seconds: float | None = None,
-        only_checks: bool = False,
         cycle: int = 0,
         rest: float = 0.0,
         keeps_aside: bool = False,
@@ -349,12 +348,11 @@ class Night:
             seconds_allowed=seconds,
             box=self.box,
             commits=self.commits is not None,
-            only_checks=only_checks,
             cycle=cycle,
             rest=rest,
             keeps_aside=keeps_aside,
             per_task=self.loop.sessions is Sessions.PER_TASK,
-            idle_fails=not self.loop.final_checks,
+            idle_fails=self.loop.by_task is None,
         )
         self.engine = Engine(self.loop, world, started)
         return self.engine.run()

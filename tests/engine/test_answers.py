@@ -10,7 +10,7 @@ import pytest
 from bydawn.core.breakers import Limits
 from bydawn.core.completion import IDLE
 from bydawn.core.facts import ChecksEnded, LoopStopped, RoundEnded, RoundStarted, TaskSettled
-from bydawn.core.loop import Sessions
+from bydawn.core.loop import Sessions, TaskByTask
 from bydawn.core.outcome import Outcome
 from bydawn.core.values import End, TaskStatus
 from engine.fakes import Files
@@ -87,7 +87,7 @@ def test_an_agent_that_was_not_allowed_something_and_found_another_way_can_still
 
 def test_when_all_tasks_are_done_the_checks_run_once_more_on_the_whole() -> None:
     """C-041."""
-    night = folder(work("01-round"), work("02-tax"), final_checks=True)
+    night = folder(work("01-round"), work("02-tax"), by_task=TaskByTask())
     assert night.run().end is End.COMPLETE
     assert [(fact.round, fact.final) for fact in night.facts(ChecksEnded)] == [
         (0, False),
@@ -99,7 +99,7 @@ def test_when_all_tasks_are_done_the_checks_run_once_more_on_the_whole() -> None
 
 def test_a_whole_that_fails_opens_the_last_task_again_and_the_next_prompt_has_the_failure() -> None:
     """C-041: and the loop goes on with that task."""
-    night = folder(work("01-round"), work("02-tax"), work("02-tax", number=2), final_checks=True)
+    night = folder(work("01-round"), work("02-tax"), work("02-tax", number=2), by_task=TaskByTask())
     seen = count()
     night.checks.rule = lambda files: files.get("02-tax.txt") != "1" or next(seen) < 1  # once green, then red
     assert night.run().end is End.COMPLETE
@@ -120,7 +120,7 @@ def test_a_check_that_is_red_on_the_whole_again_and_again_ends_the_loop(changes:
         check=lambda _: True,
         tasks="tasks",
         task_folder=True,
-        final_checks=True,
+        by_task=TaskByTask(),
         limits=Limits(rounds=0, check_failures=0, same_failure=0, no_task_done=0),
     )
     night.checks.rule = lambda _: not (night.state.tasks and not night.state.tasks.open)
@@ -130,7 +130,7 @@ def test_a_check_that_is_red_on_the_whole_again_and_again_ends_the_loop(changes:
 
 def test_what_the_round_of_another_task_has_done_takes_one_claim_and_no_change_of_its_own() -> None:
     """C-007, C-041: the checks run after it all the same."""
-    night = folder(work("01-round"), answer("02-tax"), final_checks=True)
+    night = folder(work("01-round"), answer("02-tax"), by_task=TaskByTask())
     stopped = night.run()
     assert (stopped.end, night.agent.turns) == (End.COMPLETE, 2)
     assert [(fact.task, fact.doubted) for fact in night.facts(TaskSettled)] == [("01-round", False), ("02-tax", True)]
@@ -140,11 +140,11 @@ def test_what_the_round_of_another_task_has_done_takes_one_claim_and_no_change_o
 
 def test_where_no_round_of_a_run_has_changed_anything_a_task_takes_two_claims_in_a_row() -> None:
     """C-041: what was there before is only as good as the checks that passed on it then."""
-    night = folder(*[answer("01-round")] * 2, files={"tasks/01-round.md": "# One"}, final_checks=True)
+    night = folder(*[answer("01-round")] * 2, files={"tasks/01-round.md": "# One"}, by_task=TaskByTask())
     stopped = night.run()
     assert (stopped.end, stopped.reason, night.agent.turns) == (End.UNVERIFIED, IDLE, 2)
     assert "but nothing was changed for it. Look again" in night.prompt(2)
-    later = folder(work("01-round"), *[answer("02-tax")] * 2, final_checks=True)
+    later = folder(work("01-round"), *[answer("02-tax")] * 2, by_task=TaskByTask())
     later.run(rounds=1)
     assert later.run(rounds=1).end is End.LIMIT, "in this run, no round has"
     assert later.run().end is End.COMPLETE
@@ -154,7 +154,7 @@ def test_where_no_round_of_a_run_has_changed_anything_a_task_takes_two_claims_in
 def test_an_agent_that_only_says_that_a_task_is_done_gets_nowhere_while_a_check_is_red(done: list[str]) -> None:
     """C-040, C-041: nor by the work that it did for another task."""
     claims = [answer("02-tax" if done else "01-round")] * 20
-    night = folder(*map(work, done), *claims, final_checks=True)
+    night = folder(*map(work, done), *claims, by_task=TaskByTask())
     night.checks.rule = lambda _: night.agent.turns <= len(done)
     assert night.run().end is End.BLOCKED
     assert [fact.task for fact in night.facts(TaskSettled) if fact.status == "done"] == done
@@ -168,7 +168,7 @@ def test_where_each_task_is_proven_an_idle_round_fails_its_task_only_if_a_check_
 ) -> None:
     """C-047, C-030: it counts for the breaker of that name alone."""
     limits = Limits(task_failures=2, no_progress=3, same_failure=0, check_failures=0)
-    night = folder(*[answer("01-round", "continue")] * 9, final_checks=proven, limits=limits)
+    night = folder(*[answer("01-round", "continue")] * 9, by_task=TaskByTask() if proven else None, limits=limits)
     night.checks.rule = lambda _: not red
     stopped = night.run(rounds=3)
     assert [fact.task for fact in night.facts(TaskSettled)] == aside
@@ -178,7 +178,7 @@ def test_where_each_task_is_proven_an_idle_round_fails_its_task_only_if_a_check_
 def test_a_task_that_always_fails_is_set_aside_even_if_it_is_the_only_one_where_each_is_proven() -> None:
     """C-047, X-32."""
     limits = Limits(task_failures=3, check_failures=0, same_failure=0)
-    settings: Any = {"files": {"tasks/01-round.md": "# One"}, "final_checks": True, "limits": limits}
+    settings: Any = {"files": {"tasks/01-round.md": "# One"}, "by_task": TaskByTask(), "limits": limits}
     night = folder(*(work("01-round", number=number) for number in range(9)), **settings)
     night.checks.rule = lambda files: "01-round.txt" not in files
     stopped = night.run()
@@ -190,7 +190,7 @@ def test_checks_that_failed_before_any_work_are_no_excuse_where_each_task_is_pro
     """C-030, C-043, C-047."""
     works: Any = [work("01-round", "continue", number) for number in range(9)]
     for limits in (Limits(check_failures=2), Limits(task_failures=2, check_failures=0, same_failure=0)):
-        night = folder(*works, final_checks=True, limits=limits)
+        night = folder(*works, by_task=TaskByTask(), limits=limits)
         night.checks.rule = lambda _: False
         night.run(rounds=3)
         rules = {fact.by for fact in night.facts(TaskSettled)} | {
@@ -214,7 +214,7 @@ def test_a_blocked_task_is_set_aside_even_if_its_round_changed_something() -> No
 
 def test_tasks_that_a_person_calls_done_are_proven_as_a_whole_too() -> None:
     """C-041: nothing was done here yet, and the checks fail."""
-    night = folder(work("02-tax"), final_checks=True)
+    night = folder(work("02-tax"), by_task=TaskByTask())
     night.checks.rule = lambda files: "02-tax.txt" in files
     for task in ("01-round", "02-tax"):
         night.ledger.append(TaskSettled(task=task, text=task, status=TaskStatus.DONE, by="ada"))
@@ -255,7 +255,7 @@ def test_a_lost_conversation_is_tried_once_more_in_a_new_one_and_the_ledger_says
 def test_a_lost_conversation_is_a_failure_where_no_other_may_begin() -> None:
     lost = Play(outcome=Outcome.SESSION_LOST, detail="no rollout found")
     limits = Limits(agent_failures=3)
-    settings: Any = {"sessions": Sessions.PER_TASK, "fresh_if_lost": False, "limits": limits}
+    settings: Any = {"sessions": Sessions.PER_TASK, "by_task": TaskByTask(fresh_if_lost=False), "limits": limits}
     night = folder(work("01-round", "continue"), lost, lost, lost, **settings)
     stopped = night.run()
     assert (stopped.end, stopped.decided.rule) == (End.FAILED, "agent-failures")
@@ -267,7 +267,7 @@ def test_a_lost_conversation_is_a_failure_where_no_other_may_begin() -> None:
 
 
 def test_a_finished_loop_that_is_run_again_proves_the_whole_and_does_what_is_new() -> None:
-    night = folder(work("01-round"), work("02-tax"), work("03-new"), final_checks=True)
+    night = folder(work("01-round"), work("02-tax"), work("03-new"), by_task=TaskByTask())
     assert night.run().end is End.COMPLETE
     assert night.run().end is End.COMPLETE
     assert (night.agent.turns, sum(fact.final for fact in night.facts(ChecksEnded))) == (2, 2), "nothing was new"

@@ -130,19 +130,19 @@ def test_a_run_that_only_checks_starts_no_round_and_tells_no_one() -> None:
     night = Night([], check=lambda files: "done" in files, recording=Recording(drop="drop", by_hand=True))
     night.send = lambda *_: pytest.fail("nothing has changed")
     for _ in range(2):
-        stopped = night.run(only_checks=True)
+        stopped = night.run(rounds=0)
         assert (stopped.end, stopped.reason) == (End.PAUSED, "prepared: its own session works on it")
     assert night.agent.turns == 0
     night.workspace.edit({"done": "yes"})
     night.send = None
-    assert night.run(only_checks=True).end is End.COMPLETE
+    assert night.run(rounds=0).end is End.COMPLETE
 
 
 def test_a_session_whose_work_is_checked_never_gets_it_run_outside_the_box() -> None:
     night = Night([], check=lambda _: True, recording=Recording(drop="drop", by_hand=True))
     night.box = "on"
     night.checks.in_box = lambda _: False  # outside it would pass
-    assert night.run(only_checks=True).end is End.PAUSED
+    assert night.run(rounds=0).end is End.PAUSED
     assert "outside" not in night.checks.places
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from bydawn.core.facts import AnyFact, ChecksEnded, RoundEnded
 from bydawn.core.history import History
-from bydawn.core.loop import Loop
+from bydawn.core.loop import Loop, TaskByTask
 from bydawn.core.outcome import Outcome
 from bydawn.core.values import UNCLEAR, Changes, Counts, Promised, TaskClaim
 from bydawn.operations.rounds import EndedRoundView, past_row, proof_remarks, remarks, round_view, row_at_end
@@ -87,7 +87,7 @@ def test_an_answer_that_claims_nothing_and_a_claim_without_a_change_are_remarked
     for claim, why in ((odd, odd.odd[0]), (unclear, "“STATUS: nearly” is not a status")):
         assert at_end(*a_round(1, claim=claim), loop=FOLDER)[1] == [f"the agent's answer claims nothing: {why}"]
     idle = [*idle_round(1, task_id="1", claim=DONE), *idle_round(2, task_id="1", claim=DONE)]
-    strict = msgspec.structs.replace(FOLDER, checks=CHECKED.checks, final_checks=True)
+    strict = msgspec.structs.replace(FOLDER, checks=CHECKED.checks, by_task=TaskByTask())
     told = ["the agent says that its task is done, but nothing was changed for it"]
     assert at_end(*idle[:2], loop=FOLDER)[1] == at_end(*idle[:2], loop=strict)[1] == told
     assert at_end(*idle, loop=FOLDER)[1] == [], "said twice, it counts"

@@ -104,7 +104,7 @@ def doubt(loop: Loop, state: LoopState) -> str:
     # A list that was done before the first round needs no work.
     idle = IDLE if state.round and is_idle(state) else ""
     if loop.changed_tests is ChangedTests.REPORT:  # another tool's documents say what its checks mean
-        return idle if loop.final_checks else ""
+        return idle if loop.by_task else ""
     if all(verdict.tests_nothing for verdict in state.verdicts):
         return "no check ran any test"
     if state.proofs.untried:

@@ -145,9 +145,9 @@ def checks_due(loop: Loop, state: LoopState) -> bool:
     if not loop.checks:
         return False
     if state.checks_passed:
-        if loop.final_checks and state.awaiting_checks:
+        if loop.by_task and state.awaiting_checks:
             return True
-        outdated = _is_outdated(loop, state) or (loop.final_checks and not state.final)
+        outdated = _is_outdated(loop, state) or (loop.by_task is not None and not state.final)
         return outdated and not completion.missing(loop, state)
     stale = state.verdict_tree != state.tree  # a hook or a person changed something since
     return state.awaiting_checks or completion.unproven(loop, state) or (stale and _claimed(loop, state) is not None)
@@ -179,7 +179,7 @@ def _is_outdated(loop: Loop, state: LoopState) -> bool:
 
 
 def _is_final(loop: Loop, state: LoopState) -> bool:
-    return loop.final_checks and completion.missing(loop, state) in ([], ["checks"])
+    return loop.by_task is not None and completion.missing(loop, state) in ([], ["checks"])
 
 
 def _open_again(loop: Loop, state: LoopState) -> Action | None:
@@ -363,7 +363,7 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
         return _all_aside(loop, state)
     if found := breakers.tripped(loop, state, now):
         return _broken(loop, state, found)
-    return _set_aside(loop, state, alone=True) if loop.final_checks else None
+    return _set_aside(loop, state, alone=True) if loop.by_task else None
 
 
 def _is_stale(loop: Loop, last: LastRound) -> bool:

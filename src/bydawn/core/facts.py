@@ -61,7 +61,7 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     version: str
     tree: str
     tasks: TaskReading | None = None
-    rounds_allowed: int | None = None  # in this run (`--once`)
+    rounds_allowed: int | None = None  # in this run (`--once`); 0: only its checks run
     seconds_allowed: float | None = None  # in this run
     ticks: Ticks = Ticks.DOUBT  # the loop's setting: no round confirms boxes that count anyway
     elapsed: float = 0.0
@@ -76,7 +76,6 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     box: str = ""  # "on", or why checks run without one; empty if none is wanted
     commits: bool = False  # what its rounds change is committed
     recording: bool = False  # others may record what they do for it
-    only_checks: bool = False  # this run may start no round
     cycle: int = 0  # its number if bydawn goes on by itself again and again; 0: it does not
     rest: float = 0.0  # seconds to wait before anything else
     restart: Restart | None = None  # its process had died, and bydawn started it again by itself
@@ -86,6 +85,10 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     commits_all: bool = False  # in a work tree of the loop's own, whatever a round's end
     leftover: bool = False  # there is work in it that is older than the loop and in no commit
     yours: dict[str, str] = {}  # tests that a person changed while it rested, by path, each with its new form
+
+    @property
+    def only_checks(self) -> bool:
+        return self.rounds_allowed == 0
 
 
 class LedgerRepaired(Fact, frozen=True, kw_only=True, tag="ledger.repaired"):

@@ -178,8 +178,6 @@ class SpokenDialect(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()  # files in the workspace that are ours and not the agent's work: folders end with a slash, `*` is a number
     sections: tuple[str, ...] | None = None  # of ours that may follow its template; None: all that must not be lost
     numbers_cut: bool = False  # does a round that was cut short use up a number?
-    check_env: dict[str, str] = {}  # variables that its checks get
-    splits_output: bool = False  # does it show what checks print to stdout and to stderr apart?
     unit: str = "round"  # its word for one, also in prompts
 
 
@@ -269,6 +267,18 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     output: int = 1 << 30
 
 
+class TaskByTask(msgspec.Struct, frozen=True, kw_only=True):
+    """Each task is proved by itself, as another tool's documents want it.
+
+    The checks run after each round, even if it changed nothing, and once more when all tasks are done: what fails opens
+    the last one again. Nothing that fails is excused, and nothing else is a failure of the task.
+    """
+
+    rounds_each_run: int | None = None  # the most that one run may have, however it is started
+    pause_jitter: float = 0.0  # seconds that a pause may be longer
+    fresh_if_lost: bool = True  # in a new session if the agent no longer knows the old one; False: that is a failure
+
+
 class Loop(msgspec.Struct, frozen=True, kw_only=True):
     """One goal in one workspace; frozen into `loop.json` when it starts."""
 
@@ -289,17 +299,13 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     agent_json: tuple[str, ...] = ()  # where to find the fields in the JSON lines of a `cmd:` agent
     agent_env: tuple[str, ...] = ()  # NAME=VALUE, for the agent only; kept apart (core/secret_settings.py)
     agent_commits: bool = False
-    pause: float = 0.0  # seconds between two rounds of one run, …
-    pause_jitter: float | None = None  # … and at most so many more; None: a tenth
+    pause: float = 0.0  # seconds between two rounds of one run, and at most a tenth more
     sessions: Sessions = Sessions.FRESH
     session_rounds: int = 20  # then a fresh session begins, before the old one chokes on its history
-    fresh_if_lost: bool = True  # in a new session if the agent no longer knows the old one; False: that is a failure
     tasks: str | None = None
     task_folder: bool = False  # is `tasks` a folder with one file per task?
     tasks_required: bool = True  # False: the list only marks checkpoints
-    # Run the checks after each round, even if it changed nothing, and once more when all tasks are done: what fails
-    # opens the last one again. Nothing that fails is excused, and nothing else is a failure of the task.
-    final_checks: bool = False
+    by_task: TaskByTask | None = None
     on_blocked_task: OnBlockedTask = OnBlockedTask.ASIDE
     ticks: Ticks = Ticks.DOUBT
     checkpoint: Checkpoint | None = None
@@ -325,7 +331,6 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     promise: Promise | None = None
     promise_required: bool = True  # False: the rest decides, and a promise that comes too early is only answered
     limits: Limits = Limits()
-    rounds_each_run: int | None = None  # the most that one run may have, however it is started
     timeouts: Timeouts = Timeouts()
     on_interrupt: OnInterrupt = OnInterrupt.FINISH
     keep_awake: bool = True
@@ -341,6 +346,11 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     def folder(self) -> str:
         """Where the agent works and checks and hooks run; the loop's own files are in the workspace."""
         return self.worktree.folder if self.worktree else self.workspace
+
+    @property
+    def fresh_if_lost(self) -> bool:
+        """Does a round begin a new session if the agent no longer knows the old one? Otherwise it has failed."""
+        return self.by_task is None or self.by_task.fresh_if_lost
 
     @property
     def unit(self) -> str:

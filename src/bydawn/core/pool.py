@@ -76,7 +76,7 @@ def back_off(loop: Loop, state: LoopState, outcome: Outcome, times: int = 0) -> 
 
 def pause(loop: Loop, state: LoopState) -> float:
     """Seconds to rest between two rounds of one run. An attempt that cost no round is not followed by another one."""
-    more = loop.pause / 10 if loop.pause_jitter is None else loop.pause_jitter
+    more = loop.by_task.pause_jitter if loop.by_task else loop.pause / 10
     rests = state.rounds_this_run and state.last and state.last.counts
     return loop.pause + more * _jitter(loop, state) if rests else 0.0
 

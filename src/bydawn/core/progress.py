@@ -109,7 +109,7 @@ def tally_of(tallies: tuple[Tally, ...], task: str | None) -> Tally:
 def is_enough(loop: Loop, state: LoopState, mine: Tally) -> bool:
     """Is it enough that a task is called done, if the checks pass? If none of its own rounds changed anything, another
     task's round may have done its work; if none has in this run, it takes a second claim in a row."""
-    done_before = loop.final_checks and bool(loop.checks) and state.worked_this_run
+    done_before = loop.by_task is not None and bool(loop.checks) and state.worked_this_run
     return mine.progress or mine.claims > 1 or done_before
 
 

@@ -197,7 +197,6 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         run_elapsed=max(state.elapsed, fact.elapsed),
         recording=fact.recording,
         records=progress.records_at_start(state, fact),
-        only_checks=fact.only_checks,
         per_task=fact.per_task,
         idle_fails=fact.idle_fails,
         final=False,

@@ -313,8 +313,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     records: Records = Records()
     settings: str = ""  # the digest of loop.json
     recording: bool = False  # may others record what they do for it?
-    only_checks: bool = False  # this run may start no round, …
-    before: LoopStopped | None = None  # … and leaves the loop as it was, if it is not complete
+    before: LoopStopped | None = None  # how a run that only checks leaves the loop, if it is not complete
     pause: PauseRequested | None = None
     stop: StopRequested | None = None
     waiting: WaitStarted | None = None
@@ -324,6 +323,11 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
     raised: Limits | None = None
     stopped: LoopStopped | None = None
     dismissed: bool = False
+
+    @property
+    def only_checks(self) -> bool:
+        """May this run start no round? Then it leaves the loop as it was."""
+        return self.rounds_allowed == 0
 
     @property
     def promise_given(self) -> bool:

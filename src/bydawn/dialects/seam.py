@@ -11,7 +11,7 @@ from bydawn.core.facts import AnyFact, LoopStopped, RoundsBefore
 from bydawn.core.history import History
 from bydawn.core.hooks import HookWords
 from bydawn.core.keys import Checked, Key
-from bydawn.core.loop import Loop
+from bydawn.core.loop import Loop, TaskByTask
 from bydawn.core.records import Recording
 from bydawn.core.state import LoopState
 from bydawn.core.values import Act, Next
@@ -40,14 +40,9 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     tasks_required: bool = True
     promise_required: bool = True
     holds_tests: bool = False  # may changed tests keep it from its end? Most documents say what ends a run
-    final_checks: bool = False
-    fresh_if_lost: bool = True
-    splits_output: bool = False
-    pause_jitter: float | None = None
-    rounds_each_run: int | None = None
+    by_task: TaskByTask | None = None
     before: RoundsBefore | None = None  # by earlier loops
     worktrees: str = ""  # the name of the folder for work trees beside the repository; ours unless given
-    check_env: dict[str, str] = {}  # variables that its checks get
     recording: Recording | None = None  # may others record what they do for it?
     words: dict[str, str] = {}  # what the dialect has to remember
     paths: dict[str, str] = {}  # the same for paths, which may lead to files or folders
@@ -201,6 +196,10 @@ class Dialect(Protocol):
     # Do its views look back at earlier rounds? If not, no start reads the ledger, however long it is. Such a dialect
     # has lines, and no files but these and what is owned, shared or together.
     needs_history: bool
+    splits_output: bool  # does it show what checks print to stdout and to stderr apart?
+
+    def check_env(self, loop: Loop) -> dict[str, str]:
+        """The variables that its checks get besides those of any loop."""
 
     def counted(self, state: LoopState) -> int:
         """The number of the current or last round, as this tool counts them."""
@@ -259,8 +258,12 @@ class Usual:
     but those it names itself, and no more documents than other loops."""
 
     needs_history = True
+    splits_output = False
     user_file = ("", "", "")
     hook_words: "HookWords | None" = None
+
+    def check_env(self, loop: Loop) -> dict[str, str]:  # noqa: ARG002 - they get none
+        return {}
 
     def messages(self, *_: Any) -> tuple[str, ...] | None:
         return None

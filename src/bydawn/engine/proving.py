@@ -70,7 +70,7 @@ class Proving:
                 tampered=looked.tampered,
                 restored=looked.restored,
                 final=final,
-                excuses=not self._loop.final_checks,
+                excuses=self._loop.by_task is None,
                 tools={} if round_ else self.proof.tools(),
             )
         )

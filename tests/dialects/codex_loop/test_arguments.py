@@ -2,6 +2,8 @@
 
 from msgspec.structs import replace
 
+from bydawn.core.loop import TaskByTask
+from bydawn.dialects.codex_loop import DIALECT
 from bydawn.dialects.codex_loop.arguments import config_of, start
 from bydawn.dialects.codex_loop.config import Codex, Config, Execution, Goal, Hooks, Tasks, Verification, Worktree
 
@@ -37,8 +39,8 @@ def test_the_defaults_of_the_document_reach_the_loop() -> None:
         "worktree": ("codex-loop/shop",),
     }
     assert {name: asked.settings[name] for name in expected} == expected
-    assert (asked.prompt, asked.rounds_each_run, asked.sections, asked.pause_jitter) == ("A shop", 30, (), 0.0)
-    assert (asked.final_checks, asked.fresh_if_lost, asked.splits_output) == (True, True, True)
+    assert (asked.prompt, asked.sections, asked.by_task) == ("A shop", (), TaskByTask(rounds_each_run=30))
+    assert DIALECT.splits_output
 
 
 def test_what_the_file_says_reaches_the_loop() -> None:
@@ -79,5 +81,5 @@ def test_what_the_file_says_reaches_the_loop() -> None:
         "worktree": (),
     }
     assert {name: asked.settings[name] for name in expected} == expected
-    assert (asked.rounds_each_run, asked.pause_jitter, asked.fresh_if_lost) == (7, 4, False)
+    assert asked.by_task == TaskByTask(rounds_each_run=7, pause_jitter=4, fresh_if_lost=False)
     assert config_of(asked.words) == config

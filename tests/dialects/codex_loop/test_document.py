@@ -184,7 +184,7 @@ def test_a_run_that_a_person_or_a_signal_ended_is_blocked_and_interrupted(by: st
 
 
 def test_a_look_at_the_checks_changes_nothing_about_how_it_ended() -> None:
-    only = run_started(only_checks=True, tasks=tasks(LEXER, PARSER, DOCS, next_=None))
+    only = run_started(rounds_allowed=0, tasks=tasks(LEXER, PARSER, DOCS, next_=None))
     again = made(*STUCK, only, stop(End.BLOCKED, Rule.ONLY_CHECKS, "which license?"))
     before = made(*STUCK)
     assert again.meta.last_blocker == before.meta.last_blocker

@@ -2,7 +2,7 @@
 
 from bydawn.core import prompt, template
 from bydawn.core.facts import ChecksEnded
-from bydawn.core.loop import Loop, Sessions, SpokenDialect, Worktree
+from bydawn.core.loop import Loop, Sessions, SpokenDialect, TaskByTask, Worktree
 from bydawn.core.outcome import Outcome
 from bydawn.core.replay import replay
 from bydawn.core.values import TaskClaim, TaskReading, Verdict
@@ -87,7 +87,7 @@ def project(summary: str = "Write a parser.") -> Loop:
         task_folder=True,
         checks=(MAKE_TEST,),
         sessions=Sessions.PER_TASK,
-        final_checks=True,
+        by_task=TaskByTask(),
         template=first(["all tests pass"], [f"{ROOT}/{SPEC}", f"{ROOT}/{PLAN}"]),
         follow_up=FOLLOW_UP,
         dialect=SpokenDialect(name="codex-loop", sections=()),

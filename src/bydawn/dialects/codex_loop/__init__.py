@@ -13,6 +13,7 @@ class CodexLoop(Usual):
 
     name = NAME
     unit = texts.UNIT
+    splits_output = True
     own = staticmethod(texts.own)
     keys = config.KEYS
     from_config = staticmethod(arguments.from_config)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from bydawn.core.keys import Checked
+from bydawn.core.loop import TaskByTask
 from bydawn.dialects.codex_loop import config as own
 from bydawn.dialects.codex_loop import prompt
 from bydawn.dialects.codex_loop.config import CODEX, SANDBOXES, Config
@@ -78,11 +79,11 @@ def start(config: Config, name: str, documents: tuple[str, ...] = ()) -> Start:
         template=prompt.template(config.goal.done_when, documents),
         follow_up=prompt.FOLLOW_UP,
         sections=(),
-        final_checks=True,
-        splits_output=True,
-        fresh_if_lost=run.resume_fallback_to_fresh,
-        pause_jitter=run.iteration_backoff_jitter_seconds,
-        rounds_each_run=run.max_iterations,
+        by_task=TaskByTask(
+            rounds_each_run=run.max_iterations,
+            pause_jitter=run.iteration_backoff_jitter_seconds,
+            fresh_if_lost=run.resume_fallback_to_fresh,
+        ),
         worktrees=WORKTREES,
         words={
             "project": config.project.name or "",

@@ -31,6 +31,9 @@ class StrictAgentLoop(Usual):
     word = staticmethod(document.status_of)
     reason = staticmethod(document.reason)
 
+    def check_env(self, loop: Loop) -> dict[str, str]:
+        return {paths.VARIABLE: f"{loop.workspace}/{paths.of(written.task_of(loop), paths.IF_DONE)}"}
+
     def own(self, act: Act) -> Act | None:
         known = {"status": "list-tasks", "show": "show-task", "why": "report-status", "resume": "supervise"}
         return Act(known[act.verb], program=NAME) if act.verb in known else None

@@ -61,6 +61,5 @@ def start(contract: Contract, workspace: str, command: str) -> Start:
             by_hand=contract.mode == INTERACTIVE or waits,
             ends=not waits,
         ),
-        check_env={paths.VARIABLE: f"{workspace}/{paths.of(task, paths.IF_DONE)}"},
         remarks=(f"at most {contract.max_iterations} iterations, {contract.max_no_progress} without progress",),
     )

@@ -99,8 +99,6 @@ def _spoken(dialect: Dialect, request: Start, paths: dict[str, str]) -> Spoken:
         words={**request.words, **paths},
         sections=request.sections,
         numbers_cut=request.numbers_cut,
-        check_env=request.check_env,
-        splits_output=request.splits_output,
         unit=dialect.unit,
     )
 
@@ -117,10 +115,7 @@ def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
         tasks_required=request.tasks_required,
         promise_required=request.promise_required,
         changed_tests=wanted.loop.changed_tests if request.holds_tests else ChangedTests.REPORT,
-        final_checks=request.final_checks,
-        fresh_if_lost=request.fresh_if_lost,
-        pause_jitter=request.pause_jitter,
-        rounds_each_run=request.rounds_each_run,
+        by_task=request.by_task,
         recording=request.recording,
     )
     return replace(wanted, loop=loop, worktrees=request.worktrees)

@@ -62,7 +62,7 @@ def _bring_along(standing: Standing, workspace: Path, say: Say) -> None:
             old.home.rmdir()
     assert loop.dialect  # noqa: S101 - the caller has looked
     wanted = creating.request(contract_of(loop.dialect.words), workspace)
-    spoken = replace(loop.dialect, words=wanted.words, check_env=wanted.check_env)
+    spoken = replace(loop.dialect, words=wanted.words)
     here = replace(loop, workspace=str(workspace), template=wanted.template, dialect=spoken)
     changing.change(replace(standing, folder=new, loop=here), here, say, finished=True)
     say(f"{loop.id} goes on here; {loop.workspace} was renamed")

@@ -54,7 +54,7 @@ def _decide(standing: Standing, tether: "Tether", say: Say) -> None:
     from bydawn.operations.dialects import begin
     from bydawn.operations.run_loop import run
 
-    run(begin.plan_resume(standing, by_hand=True), Worker(tether=tether, say=say, only_checks=True))
+    run(begin.plan_resume(standing, by_hand=True), Worker(tether=tether, say=say, rounds_allowed=0))
 
 
 def _look(task: Task, say: Say) -> StopReport:
