@@ -3,9 +3,13 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from bydawn import __version__, agents, dialects
 from bydawn.core import answers
@@ -20,7 +24,8 @@ from bydawn.core.redact import Secrets, for_children
 from bydawn.core.secret_settings import variables
 from bydawn.core.state import LoopState
 from bydawn.core.values import End, Restart
-from bydawn.engine.effects import World
+from bydawn.core.worklist import WorkList
+from bydawn.engine.effects import Effects
 from bydawn.engine.run import Engine
 from bydawn.process import box
 from bydawn.process.box import Box, Within
@@ -46,6 +51,10 @@ from bydawn.system.user_folders import settings_file
 from bydawn.system.writing import make_private, replace_private
 from bydawn.worktree.workspace import GitWorkspace
 
+if TYPE_CHECKING:
+    from bydawn.dialects.seam import Dialect
+    from bydawn.store.drop import Drop
+
 
 class Cycles(msgspec.Struct, frozen=True, kw_only=True):
     """Runs that follow each other by themselves, in one process; the pause before each is a wait of that run."""
@@ -55,10 +64,22 @@ class Cycles(msgspec.Struct, frozen=True, kw_only=True):
     most: int | None = None
     least: float = 10.0  # seconds after one without a round: nothing can have changed, and each is written down
 
-    def next_after(self, stopped: LoopStopped, cycle: int) -> bool:
+    def first(self, started: RunStarted, state: LoopState) -> RunStarted:
+        """After its process has died, a cycle goes on, and so does the pause before it: none is given again."""
+        if not (started.restart and state.cycle):
+            return replace(started, cycle=1)
+        since, rest = state.run_since, 0.0
+        if since and not state.rounds_this_run and not state.open_round:
+            rest = max(0.0, state.rest - (datetime.now(UTC) - since).total_seconds())
+        return replace(started, cycle=state.cycle, rest=rest)
+
+    def following(self, started: RunStarted, stopped: LoopStopped, state: LoopState) -> RunStarted | None:
         """What a person stopped or paused goes on only if a person says so."""
         by_a_person = stopped.end in (End.PAUSED, End.STOPPED)
-        return not by_a_person and cycle != self.most and self.again(stopped, cycle)
+        if by_a_person or started.cycle == self.most or not self.again(stopped, started.cycle):
+            return None
+        rest = max(self.sleep, 0.0 if state.rounds_this_run else self.least)
+        return replace(started, cycle=started.cycle + 1, rest=rest, leftover=False, restart=None)
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,8 +98,6 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     moved: Callable[[], None] = lambda: None  # called whenever the worker looks for requests
     restart: Restart | None = None  # its process had died before
     cycles: Cycles | None = None
-    first_cycle: int = 1
-    rest: float = 0.0  # seconds of the pause before it that are left
     keeps_aside: bool = False  # tasks that were set aside stay so
 
 
@@ -111,144 +130,181 @@ def run_loop(
     leftover: bool = False,
 ) -> LoopStopped:
     """Run a loop until it stops; we hold its lock. `leftover`: its worktree has uncommitted work from before."""
-    folder, workspace, work = ledger.folder, Path(loop.workspace), Path(loop.folder)
+    folder, work = ledger.folder, Path(loop.folder)
     found = _still(found, loop, ledger.state)
+    run = _begin(loop, ledger, lock)
+    watch = kernel.Watch()
+    channel, drop = _channel(loop, folder, run, worker, watch), _drop(loop, worker, watch)
+    env = inherited()
+    processes = ChildProcesses(channel.fds, env, on_start=partial(_child_begun, loop, lock, watch))
+    files, kept = Rounds(folder, secrets), work_tree(loop, folder, ledger.state)
+    site = _Site(loop=loop, ledger=ledger, secrets=secrets, kept=kept, files=files, processes=processes)
+    pool, dialect = agents.pool(loop), dialects.of_loop(loop)
+    if ledger.torn:
+        ledger.append(LedgerRepaired(cut_bytes=ledger.torn[0], kept_in=ledger.torn[1]))
+    with agents.temporary_folder(pool) as agent_env:
+        effects = Effects(
+            loop=loop,
+            ledger=ledger,
+            files=files,
+            hide=secrets.hide,
+            reveal=secrets.reveal,
+            followers=_followers(loop, ledger, worker, secrets),
+            heartbeat=worker.heartbeat,
+            agents=pool,
+            agent_env=agent_env,
+            agent_path=lambda name: programs.path_outside(work) if agents.is_cli(name) else "",
+            cool_downs=SharedCoolDowns(folder.state_folder.cool_downs, loop, env | variables(loop.agent_env)),
+            schema_file=_schema_file(loop, folder),
+            workspace=kept,
+            list=site.work_list(),
+            obstacles=partial(_obstacle, loop, folder.path, lock),
+            commits=site.commits(),
+            drop=drop,
+            processes=processes,
+            checks=site.checks(dialect, found),
+            hooks=site.hooks("hook", agents.KEYS),
+            hook_words=dialect.hook_words if dialect else None,
+            send=partial(_send, loop, worker, channel, env) if loop.notify else None,
+            messages=dialect.messages if dialect else None,
+            channel=channel,
+            clock=worker.clock or SystemClock(ledger.state.elapsed + files.unrecorded(loop, ledger.state)),
+            search=search,
+            chance=lambda: os.urandom(1)[0] / 255,
+        )
+        started, cycles = _started(run, loop, pool, worker, found, leftover), worker.cycles
+        if cycles is None:
+            return Engine(effects, started).run()
+        following: RunStarted | None = cycles.first(started, ledger.state)
+        while following:
+            stopped = Engine(effects, started := following).run()
+            effects.list = site.work_list()  # each run begins with what a person made of it
+            following = None if effects.was_hurried else cycles.following(started, stopped, ledger.state)
+        return stopped
+
+
+def _begin(loop: Loop, ledger: LoopLedger, lock: Lock) -> str:
+    """What the last run left is ended, and from here on the lock, the folder and all orphans are this run's: its id."""
     run = os.urandom(6).hex()
-    if ledger.state.runs and (left := trace_of(folder, loop.uid)):
+    if ledger.state.runs and (left := trace_of(ledger.folder, loop.uid)):
         kernel.sweep(left)  # by the last run's signature, which stays until this is done: we may be killed here, too
     lock.sign(run)
-    os.chdir(work)  # we keep it open, and every child inherits it
+    os.chdir(loop.folder)  # we keep it open, and every child inherits it
     kernel.become_subreaper()
     kernel.sign_as_worker()
-    watch = kernel.Watch()
+    return run
+
+
+def _channel(loop: Loop, folder: LoopFolder, run: str, worker: Worker, watch: kernel.Watch) -> LoopChannel:
+    """Signals, and requests of other commands."""
     inbox = Inbox(folder.inbox, run)
     watch.add(str(inbox.folder))
-    drop = None
-    if loop.recording:
-        from bydawn.store.drop import Drop  # few loops have one
+    return LoopChannel(Signals(run, loop.on_interrupt), inbox, worker.tether, run, watch, worker.moved)
 
-        drop = Drop(workspace, loop.recording.drop, worker.say)
-        drop.prepare()
-        watch.add(str(drop.folder))
-    signals = Signals(run, loop.on_interrupt)
-    channel = LoopChannel(signals, inbox, worker.tether, run, watch, worker.moved)
-    env = inherited()
 
-    def begun(pid: int) -> None:
-        lock.note_child(pid)
-        if loop.tasks:  # again for each: the folder may be another one by now
-            place = Path(loop.list_root, loop.tasks).resolve()
-            watch.add(str(place if loop.task_folder else place.parent), kernel.WRITTEN)
+def _drop(loop: Loop, worker: Worker, watch: kernel.Watch) -> "Drop | None":
+    """Where its agents leave what they record, if they may."""
+    if loop.recording is None:
+        return None
+    from bydawn.store.drop import Drop  # few loops have one
 
-    processes = ChildProcesses(channel.fds, env, on_start=begun)
-    files = Rounds(folder, secrets)
-    kept = work_tree(loop, folder, ledger.state)
+    drop = Drop(Path(loop.workspace), loop.recording.drop, worker.say)
+    drop.prepare()
+    watch.add(str(drop.folder))
+    return drop
 
-    def shell(kind: str, timeout: float, withheld: frozenset[str], more: Mapping[str, str] = NONE) -> Shell:
+
+def _child_begun(loop: Loop, lock: Lock, watch: kernel.Watch, pid: int) -> None:
+    lock.note_child(pid)
+    if loop.tasks:  # again for each: the folder may be another one by now
+        place = Path(loop.list_root, loop.tasks).resolve()
+        watch.add(str(place if loop.task_folder else place.parent), kernel.WRITTEN)
+
+
+class _Site(msgspec.Struct, frozen=True, kw_only=True):
+    """One loop where it works, and how commands are run there."""
+
+    loop: Loop
+    ledger: LoopLedger
+    secrets: Secrets
+    kept: GitWorkspace
+    files: Rounds
+    processes: ChildProcesses
+
+    def shell(self, kind: str, timeout: float, withheld: frozenset[str], more: Mapping[str, str] = NONE) -> Shell:
+        """What runs one kind of command, without the variables that are withheld from it."""
         return Shell(
-            processes=processes,
-            files=files,
-            env={**more, COOKIE: f"{loop.uid}.{kind}"},
-            without=(withheld & os.environ.keys()) - {*loop.pass_env},
+            processes=self.processes,
+            files=self.files,
+            env={**more, COOKIE: f"{self.loop.uid}.{kind}"},
+            without=(withheld & os.environ.keys()) - {*self.loop.pass_env},
             timeout=timeout,
-            reveal=secrets.reveal,
+            reveal=self.secrets.reveal,
         )
 
-    def commits() -> Commits | None:
-        if loop.commit is CommitMode.OFF:
+    def hooks(self, kind: str, withheld: frozenset[str]) -> ShellHooks:
+        return ShellHooks(self.shell(kind, self.loop.timeouts.hook, withheld), Path(self.loop.folder))
+
+    def checks(self, dialect: "Dialect | None", found: Box | str) -> ShellChecks:
+        withheld = agents.KEYS | self.secrets.withheld(os.environ)
+        more, folder = dialect.check_env(self.loop) if dialect else NONE, self.ledger.folder
+        return ShellChecks(
+            self.shell("check", self.loop.timeouts.check, withheld, more),
+            Path(self.loop.folder),
+            where=self.loop.check_where,
+            checkout=self.kept.checkout,
+            within=lambda: Within.of(self.kept.ignored_folders(), folder.builds),
+            box=found if isinstance(found, Box) else None,
+            temporary=folder.temporary,
+            distrusts_caches=bool(self.loop.protect),
+            splits_output=bool(dialect and dialect.splits_output),
+        )
+
+    def commits(self) -> Commits | None:
+        if self.loop.commit is CommitMode.OFF:
             return None
         from bydawn.system.git import is_kept
         from bydawn.worktree.commits import GitCommits
 
+        obstructed = self.ledger.state.obstructed
         misleading = {name for name in os.environ if not is_kept(name)}
-        withheld = agents.KEYS | secrets.withheld(os.environ) | misleading  # its hooks run what the agent wrote
+        withheld = agents.KEYS | self.secrets.withheld(os.environ) | misleading
         made = GitCommits(
-            loop=loop,
-            private=folder.git,
-            told=ledger.state.obstructed is not None and ledger.state.obstructed.kind == COMMIT,
-            folder=files.folder,
-            changed=kept.changed,
-            runner=ShellHooks(shell("commit", loop.timeouts.hook, withheld), work),
-            sleep=processes.sleep,
-            is_secret=secrets.are_in,
+            loop=self.loop,
+            private=self.ledger.folder.git,
+            told=obstructed is not None and obstructed.kind == COMMIT,
+            folder=self.files.folder,
+            changed=self.kept.changed,
+            runner=self.hooks("commit", withheld),  # git's own hooks run what the agent wrote
+            sleep=self.processes.sleep,
+            is_secret=self.secrets.are_in,
         )
         made.look()
         return made
 
-    def send(order: Order, urgent: Callable[[], bool]) -> Sequence[Sent]:
-        from bydawn.process import notices
+    def work_list(self) -> WorkList:
+        elsewhere = self.loop.list_root != self.loop.folder
+        return WorkList(self.loop, FileTexts(Path(self.loop.workspace)) if elsewhere else self.kept, self.secrets.hide)
 
-        def slow() -> None:
-            worker.say(f"telling {', '.join(map(place_of, order.addresses))} …")
 
-        return notices.send(order, env | {COOKIE: f"{loop.uid}.notice"}, wakes=channel.fds, urgent=urgent, slow=slow)
+def _send(
+    loop: Loop, worker: Worker, channel: LoopChannel, env: dict[str, str], order: Order, urgent: Callable[[], bool]
+) -> Sequence[Sent]:
+    from bydawn.process import notices
 
-    pool, dialect, schema_file = agents.pool(loop), dialects.of_loop(loop), ""
+    def slow() -> None:
+        worker.say(f"telling {', '.join(map(place_of, order.addresses))} …")
+
+    return notices.send(order, env | {COOKIE: f"{loop.uid}.notice"}, wakes=channel.fds, urgent=urgent, slow=slow)
+
+
+def _schema_file(loop: Loop, folder: LoopFolder) -> str:
+    """The schema of a reply, if the loop wants one."""
     if answers.wanted(loop):
         with suppress(OSError):  # on a full disk, which ends the run
             replace_private(folder.schema, answers.SCHEMA.encode())
-            schema_file = str(folder.schema)
-    if ledger.torn:
-        ledger.append(LedgerRepaired(cut_bytes=ledger.torn[0], kept_in=ledger.torn[1]))
-    with agents.temporary_folder(pool) as agent_env:
-        world = World(
-            ledger=ledger,
-            agents=pool,
-            cool_downs=SharedCoolDowns(folder.state_folder.cool_downs, loop, env | variables(loop.agent_env)),
-            agent_env=agent_env,
-            agent_path=lambda name: programs.path_outside(work) if agents.is_cli(name) else "",
-            workspace=kept,
-            lists=FileTexts(workspace) if loop.list_root != loop.folder else None,
-            checks=ShellChecks(
-                shell(
-                    "check",
-                    loop.timeouts.check,
-                    agents.KEYS | secrets.withheld(os.environ),
-                    dialect.check_env(loop) if dialect else NONE,
-                ),
-                work,
-                where=loop.check_where,
-                checkout=kept.checkout,
-                within=lambda: Within.of(kept.ignored_folders(), folder.builds),
-                box=found if isinstance(found, Box) else None,
-                temporary=folder.temporary,
-                distrusts_caches=bool(loop.protect),
-                splits_output=bool(dialect and dialect.splits_output),
-            ),
-            hooks=ShellHooks(shell("hook", loop.timeouts.hook, agents.KEYS), work),
-            commits=commits(),
-            send=send if loop.notify else None,
-            messages=dialect.messages if dialect else None,
-            hook_words=dialect.hook_words if dialect else None,
-            processes=processes,
-            files=files,
-            channel=channel,
-            clock=worker.clock or SystemClock(ledger.state.elapsed + files.unrecorded(loop, ledger.state)),
-            search=search,
-            schema_file=schema_file,
-            drop=drop,
-            hide=secrets.hide,
-            reveal=secrets.reveal,
-            chance=lambda: os.urandom(1)[0] / 255,
-            obstacles=lambda: _obstacle(loop, folder.path, lock),
-            heartbeat=worker.heartbeat,
-            followers=(
-                StateFile(ledger),
-                Link(workspace, folder),
-                *_views(loop, folder, worker, secrets),
-                *worker.followers,
-            ),
-        )
-        started = _started(run, loop, pool, worker, found, leftover)
-        while True:
-            engine = Engine(loop, world, started)
-            stopped = engine.run()
-            if worker.cycles is None or engine.hurried or not worker.cycles.next_after(stopped, started.cycle):
-                return stopped
-            least = 0.0 if ledger.state.rounds_this_run else worker.cycles.least
-            rest = max(worker.cycles.sleep, least)
-            more = {"cycle": started.cycle + 1, "rest": rest, "leftover": False, "restart": None}
-            started = msgspec.structs.replace(started, **more)
+            return str(folder.schema)
+    return ""
 
 
 def work_tree(loop: Loop, folder: LoopFolder, state: LoopState) -> GitWorkspace:
@@ -284,8 +340,6 @@ def _started(
         commits=loop.commit is not CommitMode.OFF,
         commits_all=loop.worktree is not None,
         leftover=leftover,
-        cycle=worker.first_cycle if worker.cycles else 0,
-        rest=worker.rest,
         keeps_aside=worker.keeps_aside,
         restart=worker.restart,
         per_task=loop.sessions is Sessions.PER_TASK,
@@ -293,12 +347,15 @@ def _started(
     )
 
 
-def _views(loop: Loop, folder: LoopFolder, worker: Worker, secrets: Secrets) -> Sequence[Follower]:
+def _followers(loop: Loop, ledger: LoopLedger, worker: Worker, secrets: Secrets) -> Sequence[Follower]:
+    folder = ledger.folder
+    ours = (StateFile(ledger), Link(Path(loop.workspace), folder))
     if loop.dialect is None:  # most loops: then none of it is loaded
-        return ()
+        return (*ours, *worker.followers)
     from bydawn.dialects.follower import followers_of
 
-    return followers_of(loop, folder.path, lambda: records(folder), worker.say, grown=worker.grown, secrets=secrets)
+    views = followers_of(loop, folder.path, lambda: records(folder), worker.say, grown=worker.grown, secrets=secrets)
+    return (*ours, *views, *worker.followers)
 
 
 def _obstacle(loop: Loop, folder: Path, lock: Lock) -> tuple[str, str] | None:

@@ -20,7 +20,8 @@ from bydawn.core.ports import NONE, Commits, Job
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
 from bydawn.core.values import Counts, Usage, Verdict
-from bydawn.engine.effects import World
+from bydawn.core.worklist import WorkList
+from bydawn.engine.effects import Effects
 from bydawn.engine.run import Engine
 from engine.fakes import (
     NOON,
@@ -313,7 +314,9 @@ class Night:
     ) -> LoopStopped:
         self.clock.elapsed = self.ledger.state.elapsed  # as a new process counts on from the ledger
         self.workspace.watched = False
-        world = World(
+        self.effects = Effects(
+            loop=self.loop,
+            list=WorkList(self.loop, self.workspace, self.hide),
             ledger=self.ledger,
             agents=self.agents,
             cool_downs=self.cool_downs,
@@ -354,8 +357,7 @@ class Night:
             per_task=self.loop.sessions is Sessions.PER_TASK,
             idle_fails=self.loop.by_task is None,
         )
-        self.engine = Engine(self.loop, world, started)
-        return self.engine.run()
+        return Engine(self.effects, started).run()
 
     def approve(self) -> None:
         """A person has looked at the checkpoint that the loop stands at."""

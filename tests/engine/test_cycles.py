@@ -100,10 +100,10 @@ def test_what_a_person_wanted_while_the_last_hook_ran_is_not_forgotten() -> None
     """The end stays what it was; but no other cycle follows it."""
     night = Night(busy(), hooks=Hooks(on_blocked="help"))
     assert night.run(once=True, cycle=1).end is End.LIMIT
-    assert not night.engine.hurried
+    assert not night.effects.was_hurried
     night.hooks.meanwhile = lambda _: night.ask(STOP)
     assert a_cycle(night)[0].end is End.LIMIT
-    assert night.engine.hurried
+    assert night.effects.was_hurried
 
 
 def test_tasks_that_were_set_aside_stay_so_unless_they_are_to_be_tried_again() -> None:

@@ -25,15 +25,15 @@ class Committing:
 
     def before_round(self, round_: int) -> None:
         """What a person has changed and not committed stays theirs."""
-        if self._effects.world.commits:
-            self._effects.world.commits.note(round_, self._effects.state.uncommitted, self._effects.state.tree)
+        if self._effects.commits:
+            self._effects.commits.note(round_, self._effects.state.uncommitted, self._effects.state.tree)
 
     def take(self, round_: int) -> Snapshot | None:
         """Commit and record it; the work tree afterwards. Cut short by a request, it is tried again at the next start.
 
         Git hooks run what the agent wrote, as checks do.
         """
-        effects, world = self._effects, self._effects.world
+        effects = self._effects
         self._protection.watch()
         done = self._commit(round_)
         effects.mask(round_, hook_output(COMMIT))
@@ -42,10 +42,10 @@ class Committing:
             return None
         touched = self._protection.after_round(round_, effects.snapshot(keep_as=tree_before(round_ + 1)))
         moved = touched.now.tree != state.tree
-        said = last_part(world.files.tail(round_, done.output, _EXCERPT), _EXCERPT) if done.output else ""
+        said = last_part(effects.files.tail(round_, done.output, _EXCERPT), _EXCERPT) if done.output else ""
         done = replace(
             done,
-            elapsed=world.clock.now().elapsed,
+            elapsed=effects.clock.now().elapsed,
             commit=done.commit if done.commit != state.commit else "",  # what was found is known already
             excerpt=said.strip(),
             left_out=tuple(path for path in done.left_out if path not in state.left_out)[:_NAMED],
@@ -64,10 +64,10 @@ class Committing:
 
     def _commit(self, round_: int) -> CommitEnded:
         effects, state = self._effects, self._effects.state
-        assert effects.world.commits  # noqa: S101 - a run without them records no change for one
-        text = commits.message(effects.loop, state, effects.world.hide)
+        assert effects.commits  # noqa: S101 - a run without them records no change for one
+        text = commits.message(effects.loop, state, effects.hide)
         try:
-            return effects.world.commits.commit(round_, text, state.uncommitted, state.tree, effects.urgent)
+            return effects.commits.commit(round_, text, state.uncommitted, state.tree, effects.urgent)
         except OSError as error:
             return CommitEnded(round=round_, failure=f"{error.filename}: {error.strerror}")
         except UserError as error:

@@ -36,7 +36,6 @@ from bydawn.core.ports import (
     Processes,
     RoundFiles,
     Snapshot,
-    Texts,
     Workspace,
 )
 from bydawn.core.promise import Search
@@ -50,65 +49,63 @@ _SLEPT = 5.0  # seconds of suspension worth recording
 _BATCHES = 64  # of records at one time; an agent could leave them without end
 
 
-class World(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything outside core that a loop uses."""
+class Effects(msgspec.Struct, kw_only=True, eq=False):
+    """All that one run of one loop uses of the world, and can do there.
 
+    If something fails outside, a fact records it; no run ends silently.
+    """
+
+    loop: Loop
     ledger: Ledger
+    files: RoundFiles
+    hide: Callable[[str], str]  # masks the secrets in a text
+    reveal: Callable[[str], str]  # fills in the references in a setting
+    followers: Sequence[Follower] = ()
+    heartbeat: float | None = None  # seconds between two signs of life to followers, while something runs
+    # Who works.
     agents: Mapping[str, Agent]  # the loop's pool, by name
-    cool_downs: CoolDowns
     agent_env: dict[str, str] = {}
     agent_path: Callable[[str], str] = lambda _: ""  # where an agent's program is found, if not on the PATH
+    cool_downs: CoolDowns
+    schema_file: str = ""  # the schema of a reply, if the loop wants one
+    # On what.
     workspace: Workspace
-    lists: Texts | None = None  # where the work list is read, if not there
+    list: WorkList
+    obstacles: Callable[[], tuple[str, str] | None]
+    commits: Commits | None = None  # if they are wanted
+    drop: Drop | None = None  # where others leave what they record, if they may
+    # What runs beside it, and who is told.
+    processes: Processes
     checks: Checks
     hooks: HookRunner
     hook_words: HookWords | None = None  # if its dialect has names of its own for what hooks are told
-    commits: Commits | None = None  # if they are wanted
     send: Callable[[Order, Callable[[], bool]], Sequence[Sent]] | None = None  # a notice, if there is an address
     messages: Messages | None = None  # if its dialect has some of its own
-    processes: Processes
-    files: RoundFiles
     channel: Channel
     clock: Clock
     search: Search
-    hide: Callable[[str], str]  # masks the secrets in a text
-    reveal: Callable[[str], str]  # fills in the references in a setting
     chance: Callable[[], float]  # from 0 to 1
-    obstacles: Callable[[], tuple[str, str] | None]
-    followers: Sequence[Follower] = ()
-    heartbeat: float | None = None  # seconds between two signs of life to followers, while something runs
-    schema_file: str = ""  # the schema of a reply, if the loop wants one
-    drop: Drop | None = None  # where others leave what they record, if they may
-
-
-class Effects:
-    """What one run of one loop can do. If something fails outside, a fact records it; no run ends silently."""
-
-    def __init__(self, loop: Loop, world: World) -> None:
-        self.loop = loop
-        self.world = world
-        self.list = WorkList(loop, world.lists or world.workspace, world.hide)
-        self._kept: Hashable = None  # the stamp of the list that is
-        self._beat_at = 0.0  # the last sign of life, or what has begun since
-        self.was_hurried = False
+    was_hurried: bool = False  # did someone want it to end at once when its end had been decided already?
+    beat_at: float = 0.0  # the last sign of life, or what has begun since
+    kept: Hashable = None  # the stamp of the list that is
 
     @property
     def state(self) -> LoopState:
-        return self.world.ledger.state
+        return self.ledger.state
 
     def record(self, fact: AnyFact) -> None:
         if isinstance(fact, RunStarted | TasksRead | RoundEnded) and fact.tasks:
             fact = msgspec.structs.replace(fact, tasks=recorded(fact.tasks, self.state.tasks))
         if isinstance(fact, RunStarted | RoundStarted):
-            self._beat_at = self.world.clock.now().elapsed
-        fact = self.world.ledger.append(fact).fact  # as written: without secrets
-        for follower in self.world.followers:
+            self.beat_at = self.clock.now().elapsed
+        fact = self.ledger.append(fact).fact  # as written: without secrets
+        for follower in self.followers:
             follower.saw(fact, self.loop, self.state)
-        if self.world.ledger.disk_full and not (self.state.obstructed or self.state.stopped):
+        if self.ledger.disk_full and not (self.state.obstructed or self.state.stopped):
             self.record(Obstructed(kind="disk", detail="the disk is full"))
 
     def tell(self, event: Event) -> None:
-        for follower in self.world.followers:
+        for follower in self.followers:
             follower.heard(event)
 
     def complained(self, line: bytes) -> bool:
@@ -119,26 +116,26 @@ class Effects:
     def hear(self) -> None:
         """Take requests, record them, and only then delete them; between them, what others recorded."""
         for _ in range(_BATCHES):
-            for request in self.world.channel.take():
+            for request in self.channel.take():
                 self.take(request)
             if self.state.stop_now or not self.take_records():
                 break
-        if (slept := self.world.clock.slept()) > _SLEPT:
+        if (slept := self.clock.slept()) > _SLEPT:
             self.record(MachineSlept(seconds=round(slept, 1)))
 
     def take_records(self) -> bool:
         """Write down what others have left to be recorded, a few at a time, and only then delete it; was there any?"""
-        if self.world.drop is None or self.world.ledger.disk_full:  # the last room is for our own facts
+        if self.drop is None or self.ledger.disk_full:  # the last room is for our own facts
             return False
-        found = self.world.drop.take(self.state.records.known)
+        found = self.drop.take(self.state.records.known)
         for fact in found:
-            self.record(taking.taken(fact, self.loop, self.state, self.world.clock.now().at))
+            self.record(taking.taken(fact, self.loop, self.state, self.clock.now().at))
             if shorter := taking.shortening(fact, self.loop, self.state):
                 self.record(shorter)
         if found:
-            self.world.ledger.sync()
+            self.ledger.sync()
         for fact in found:
-            self.world.drop.done(fact)
+            self.drop.done(fact)
         return bool(found)
 
     def take_all_records(self) -> None:
@@ -149,15 +146,15 @@ class Effects:
 
     def take(self, request: Request) -> None:
         self.record(as_fact(request))
-        self.world.ledger.sync()
-        self.world.channel.done(request)
+        self.ledger.sync()
+        self.channel.done(request)
 
     def urgent(self) -> bool:
         """Asked again and again while an agent, a check or a hook runs."""
         self.hear()
-        now = self.world.clock.now().elapsed
-        if self.world.heartbeat and now - self._beat_at >= self.world.heartbeat:
-            self._beat_at = now
+        now = self.clock.now().elapsed
+        if self.heartbeat and now - self.beat_at >= self.heartbeat:
+            self.beat_at = now
             self.tell(Beat())
         return self.state.stop_now
 
@@ -169,29 +166,29 @@ class Effects:
 
     def look_at_list(self) -> None:
         """What comes into it now, the agent may overwrite with an older copy."""
-        if lines := self.list.appeared(self.world.clock.now().elapsed):
+        if lines := self.list.appeared(self.clock.now().elapsed):
             self.record(LinesAdded(lines=lines))
         self.keep_list()
 
     def keep_list(self) -> None:
         """Remember a checklist as long as it can be believed: a crash may damage it."""
-        if not self.loop.tasks or self.loop.task_folder or self.list.stamp == self._kept:
+        if not self.loop.tasks or self.loop.task_folder or self.list.stamp == self.kept:
             return
-        self._kept = self.list.stamp
+        self.kept = self.list.stamp
         with suppress(UserError, OSError):
-            data = self.world.workspace.read_bytes(self.loop.tasks) or b""
+            data = self.workspace.read_bytes(self.loop.tasks) or b""
             text = "" if is_damaged(data) else data.decode("utf-8-sig")
             if text and is_believed(text, self.loop, self.state, self.state.tasks):
-                self.world.files.keep_list(data)
+                self.files.keep_list(data)
 
     def mend_list(self) -> str:
         """Put a checklist back that a crash damaged, and keep what was found; in words, if that was done."""
-        files, tasks, path = self.world.files, self.state.tasks, self.loop.tasks
+        files, tasks, path = self.files, self.state.tasks, self.loop.tasks
         if not path or self.loop.task_folder or tasks is None or tasks.problem:
             return ""
         with suppress(UserError, OSError):  # what cannot be put back stays as it is, and blocks the loop
-            now, last = self.world.workspace.read_bytes(path), files.last_list()
-            if is_damaged(now) and last and self.world.workspace.put(path, last, now):
+            now, last = self.workspace.read_bytes(path), files.last_list()
+            if is_damaged(now) and last and self.workspace.put(path, last, now):
                 files.write(self.state.round, DAMAGED, now or b"")
                 files.mask(self.state.round, DAMAGED)
                 return f"{path} was {'gone' if now is None else 'damaged'} and was put back"
@@ -207,7 +204,7 @@ class Effects:
         Anything else cuts the last hook short. A signal then has what it wants, and a request from another process
         is recorded by that process, which finds the lock free.
         """
-        requests = self.world.channel.take()
+        requests = self.channel.take()
         for request in requests:
             if isinstance(request, AskNote) and not finished:
                 self.take(request)
@@ -215,7 +212,7 @@ class Effects:
         return self.was_hurried
 
     def is_past(self, moment: datetime | None) -> bool:
-        return moment is not None and self.world.clock.now().at >= moment
+        return moment is not None and self.clock.now().at >= moment
 
     def snapshot(self, keep_as: str = "", *, unseen: bool = True) -> Snapshot:
         """A snapshot of the work tree; if that fails, the run records why.
@@ -223,9 +220,9 @@ class Effects:
         `unseen`: the agent's code may have run since the last one, so the next start has to look.
         """
         try:
-            snapshot = self.world.workspace.snapshot()
+            snapshot = self.workspace.snapshot()
             if keep_as and snapshot.tree != self.state.tree:
-                self.world.workspace.keep(keep_as, snapshot.tree)
+                self.workspace.keep(keep_as, snapshot.tree)
         except UserError as error:
             return self.blind(error, unseen=unseen)
         return snapshot
@@ -237,7 +234,7 @@ class Effects:
 
     def is_obstructed(self) -> bool:
         """Record what makes a round impossible, if anything does."""
-        if obstacle := self.world.obstacles():
+        if obstacle := self.obstacles():
             kind, detail = obstacle
             self.record(Obstructed(kind=kind, detail=detail))
         return obstacle is not None
@@ -253,7 +250,7 @@ class Effects:
     def write(self, round_: int, name: str, text: str) -> str | None:
         """Write a file of the round; if that fails, record that the loop cannot go on."""
         try:
-            return self.world.files.write(round_, name, text)
+            return self.files.write(round_, name, text)
         except OSError as error:
             self.record(Obstructed(kind="disk", detail=f"could not write {name}: {error.strerror}"))
             return None
@@ -261,7 +258,7 @@ class Effects:
     def mask(self, round_: int, *names: str) -> None:
         """Until now the output was the agent's own; no secret in it outlives the round."""
         try:
-            self.world.files.mask(round_, *names)
+            self.files.mask(round_, *names)
         except OSError as error:
             detail = f"could not mask secrets in the files of round {round_}: {error.strerror}"
             self.record(Obstructed(kind="disk", detail=detail))

@@ -81,23 +81,23 @@ class HookRuns:
 
     def _run(self, name: str, round_: int, told: dict[str, str], urgent: Callable[[], bool]) -> Iterator[HookEnded]:
         """One command after the other, each to be recorded before the next, until one is cut short."""
-        world, state, commands = self._effects.world, self._effects.state, self._commands[name]
+        effects, state, commands = self._effects, self._effects.state, self._commands[name]
         told = {"BYDAWN_LOOP": self._loop.id, **told}
-        words = world.hook_words(name, self._loop, state, told) if world.hook_words else {}
-        told = hooks.fit({**words, **told}, world.hide, (self._loop.workspace, self._loop.folder))
+        words = effects.hook_words(name, self._loop, state, told) if effects.hook_words else {}
+        told = hooks.fit({**words, **told}, effects.hide, (self._loop.workspace, self._loop.folder))
         for number, command in enumerate(commands, 1):
-            world.ledger.sync()  # it may look at the loop, and act on what it sees
-            exit_, output = world.hooks.run(name, command, round_, told, urgent, number), hook_output(name, number)
+            effects.ledger.sync()  # it may look at the loop, and act on what it sees
+            exit_, output = effects.hooks.run(name, command, round_, told, urgent, number), hook_output(name, number)
             self._effects.mask(round_, output)
             yield HookEnded(
                 hook=name,
                 round=round_,
                 passed=exit_.went_well,
                 detail=in_words(exit_, self._loop.timeouts.hook),
-                elapsed=world.clock.now().elapsed,
+                elapsed=effects.clock.now().elapsed,
                 seconds=round(exit_.seconds, 3),
                 output=output,
-                excerpt="" if exit_.went_well else world.files.tail(round_, output, hooks.EXCERPT),
+                excerpt="" if exit_.went_well else effects.files.tail(round_, output, hooks.EXCERPT),
                 command=shorten(command, hooks.LONGEST),
                 exit_code=exit_.code,
                 timed_out=exit_.ending is Ending.TOTAL,

@@ -40,11 +40,11 @@ class Prompting:
 
     def compose(self, turn: Turn, agent: Agent, task_text: str) -> str | None:
         """The prompt; None, with the reason recorded, if it is longer than the agent accepts."""
-        world, loop = self._effects.world, self._effects.loop
+        effects, loop = self._effects, self._effects.loop
         # Only a person's own text is filled in; a task or a check's output that names a variable gets nothing.
-        asked = msgspec.structs.replace(loop, prompt=world.reveal(loop.prompt))
+        asked = msgspec.structs.replace(loop, prompt=effects.reveal(loop.prompt))
         sources = Sources(
-            loop=asked, state=self._effects.state, texts=world.workspace, files=world.files, agents=world.agents
+            loop=asked, state=self._effects.state, texts=effects.workspace, files=effects.files, agents=effects.agents
         )
         text = composed(sources, turn, agent, task_text, os.urandom(8).hex())
         most = agent.abilities.prompt_length
@@ -57,7 +57,7 @@ class Prompting:
     def as_argument(self, job: Job, text: str) -> Job:
         """The job with the prompt as its last argument, not in any fact; if that is impossible, it stays on stdin."""
         asked = self._effects.loop.prompt
-        has_secret = self._effects.world.reveal(asked) != asked
+        has_secret = self._effects.reveal(asked) != asked
         if not (why := why_no_argument(text, has_secret=has_secret)):
             return msgspec.structs.replace(job, argv=(*job.argv, text), stdin=os.devnull)
         if not self._noticed:

@@ -40,7 +40,7 @@ class Proof:
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
         self._loop = effects.loop
-        self._workspace = effects.world.workspace
+        self._workspace = effects.workspace
         self._sides = Sides(self._loop)
         self._reset()
 
@@ -355,11 +355,11 @@ class Proof:
         effects, names = self._effects, {verdict.check for verdict in which}
         checks = [check for check in self._loop.checks if check.name in names]
         freed = outside(effects.state.verdicts)
-        started = effects.world.clock.now().elapsed
-        verdicts = effects.world.checks.run(
+        started = effects.clock.now().elapsed
+        verdicts = effects.checks.run(
             checks, self._round, tree, effects.urgent, again=again, outside=freed, aside=aside
         )
-        self._seconds += effects.world.clock.now().elapsed - started
+        self._seconds += effects.clock.now().elapsed - started
         if effects.state.stop_now:
             raise _Cut
         known = effects.state.proofs

@@ -28,7 +28,7 @@ class Protection:
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
         self._loop = effects.loop
-        self._workspace = effects.world.workspace
+        self._workspace = effects.workspace
 
     def watch(self) -> None:
         """The agent's code is about to run."""

@@ -36,7 +36,7 @@ class Proving:
 
     def take(self, round_: int, *, final: bool = False) -> None:
         """Run them and record the verdicts; cut short, they have none."""
-        effects, started = self._effects, self._effects.world.clock.now().elapsed
+        effects, started = self._effects, self._effects.clock.now().elapsed
         left, looked = None, self._look(round_, effects.state.tree)
         if looked and would_finish(self._loop, effects.state, looked.verdicts):
             # Done means proven on the current tree, and these may have changed it. Once is enough: many write a log.
@@ -57,7 +57,7 @@ class Proving:
         if behind is None:
             return
         verdicts, proved = behind
-        now = effects.world.clock.now().elapsed
+        now = effects.clock.now().elapsed
         effects.record(
             ChecksEnded(
                 round=round_,
@@ -75,7 +75,7 @@ class Proving:
             )
         )
         if proved:
-            effects.world.ledger.sync()  # before any task is called done because of it
+            effects.ledger.sync()  # before any task is called done because of it
 
     @property
     def _is_clean(self) -> bool:
@@ -98,7 +98,7 @@ class Proving:
 
     def _verdicts(self, round_: int, tree: str) -> tuple[Verdict, ...] | None:
         """What they say about a tree, running the doubtful ones twice."""
-        run, urgent, state = self._effects.world.checks.run, self._effects.urgent, self._effects.state
+        run, urgent, state = self._effects.checks.run, self._effects.urgent, self._effects.state
         freed = outside(state.verdicts)
         count = partial(counted, known=state.proofs, holds=self._loop.changed_tests is ChangedTests.HOLD)
         verdicts = tuple(map(count, run(self._loop.checks, round_, tree, urgent, outside=freed)))
@@ -127,4 +127,4 @@ class Proving:
         effects = self._effects
         if not checks or effects.state.stop_now:
             return ()
-        return effects.world.checks.run(checks, 0, tree, effects.urgent, again=True, outside=outside)
+        return effects.checks.run(checks, 0, tree, effects.urgent, again=True, outside=outside)

@@ -47,7 +47,7 @@ from bydawn.core.facts import (
     WaitStarted,
 )
 from bydawn.core.layout import LAST_MESSAGE, PROMPT, REPLY, STDERR, STDOUT, TIMES, tree_after, tree_before
-from bydawn.core.loop import COOKIE, ChangedTests, Loop, Promise
+from bydawn.core.loop import COOKIE, ChangedTests, Promise
 from bydawn.core.outcome import POLICY, Ending, Exit, Outcome, believed
 from bydawn.core.ports import ChildLimits, Job, Snapshot
 from bydawn.core.progress import Findings
@@ -59,7 +59,7 @@ from bydawn.core.text import plain, shorten
 from bydawn.core.values import FINISHED, Decided, Now, Promised, Usage
 from bydawn.engine.after_round import AfterRound
 from bydawn.engine.committing import Committing
-from bydawn.engine.effects import Effects, World
+from bydawn.engine.effects import Effects
 from bydawn.engine.hook_runs import HookRuns
 from bydawn.engine.prompting import Prompting
 from bydawn.engine.protection import Protection
@@ -77,12 +77,11 @@ _LAST_LOOKS = 3  # at a list that changes every time it is read
 class Engine:
     """One run of one loop."""
 
-    def __init__(self, loop: Loop, world: World, run: RunStarted) -> None:
+    def __init__(self, effects: Effects, run: RunStarted) -> None:
         """`run` says who runs the loop, and how far; the engine adds what it finds in the work tree."""
-        self.loop = loop
-        self.world = world
+        self.loop = effects.loop
         self._run = run
-        self._effects = effects = Effects(loop, world)
+        self._effects = effects
         self._protection = Protection(effects)
         self._proving = Proving(effects, self._protection)
         self._after_round = AfterRound(effects, self._protection)
@@ -94,19 +93,14 @@ class Engine:
 
     @property
     def state(self) -> LoopState:
-        return self.world.ledger.state
-
-    @property
-    def hurried(self) -> bool:
-        """Did someone want it to end at once when its end had been decided already?"""
-        return self._effects.was_hurried
+        return self._effects.ledger.state
 
     def run(self) -> LoopStopped:
         """Run until something says stop; return that."""
         self._begin()
         while True:
             self._effects.hear()
-            now = self.world.clock.now()
+            now = self._effects.clock.now()
             action = next_action(self.loop, self.state, now)
             if after := self._hook_runs.after_round(action):
                 self._fresh = after
@@ -128,7 +122,7 @@ class Engine:
                     self._wait(action, decided)
                 case Pause() | Stop():
                     if not self.state.stop_now:
-                        self.world.workspace.tidy()
+                        self._effects.workspace.tidy()
                     if not self._list_has_changed():
                         return self._end(last_word(action, now), now)
                 case _:
@@ -140,18 +134,18 @@ class Engine:
         """Settle what an earlier run left open, before anything new."""
         known = self.state.obstructed
         self._effects.take_all_records()
-        if (unborn := self.world.files.last()) > self.state.round:
+        if (unborn := self._effects.files.last()) > self.state.round:
             self._effects.mask(unborn)  # its prompt was written just before the power failed
         if self.state.runs and not self.state.stopped:  # perhaps in the middle of a check or a hook
             self._effects.mask(self.state.round)
         crashed = self.state.runs and (self.state.stopped is None or self.state.stopped.unseen)
         mended = self._effects.mend_list() if crashed else ""
-        snapshot = self.world.workspace.snapshot()
+        snapshot = self._effects.workspace.snapshot()
         if snapshot.tree != self.state.tree:
             last = self.state.round
             name = tree_after(last) if self.state.open_round else tree_before(last + 1)
-            self.world.workspace.keep(name, snapshot.tree)
-        action = next_action(self.loop, self.state, self.world.clock.now())
+            self._effects.workspace.keep(name, snapshot.tree)
+        action = next_action(self.loop, self.state, self._effects.clock.now())
         if isinstance(action, Settle):
             reason, mended = "; ".join(filter(None, (action.reason, mended))), ""
             snapshot = self._settle(msgspec.structs.replace(action, reason=reason), snapshot)
@@ -168,7 +162,7 @@ class Engine:
             self._run,
             ticks=self.loop.ticks,
             recording=self.loop.recording is not None,
-            elapsed=self.world.clock.now().elapsed,
+            elapsed=self._effects.clock.now().elapsed,
             tree=found.tree,
             work=found.work,
             tampered=() if found.restored else found.tampered,
@@ -184,8 +178,8 @@ class Engine:
         """Record the end of a round whose end was not seen; return the current work tree."""
         self._effects.mask(action.round)
         found = self._after_round.of_round(action.round, snapshot)
-        used = spent_unseen(self.loop, self.state, self.world.agents, self.world.files.lines)
-        self._effects.record(settled(action, self.world.clock.now(), found, used))
+        used = spent_unseen(self.loop, self.state, self._effects.agents, self._effects.files.lines)
+        self._effects.record(settled(action, self._effects.clock.now(), found, used))
         return Snapshot(tree=found.tree, work=found.work)
 
     def _list_has_changed(self) -> bool:
@@ -211,15 +205,16 @@ class Engine:
                     decided=decided,
                 )
             )
-            self.world.ledger.sync()
+            self._effects.ledger.sync()
         # A reset is a wall-clock time: a machine that slept through it need not wait any longer.
-        self.world.processes.sleep(action.seconds, lambda: self._effects.asked() or self._effects.is_past(action.until))
+        effects = self._effects
+        effects.processes.sleep(action.seconds, lambda: effects.asked() or effects.is_past(action.until))
 
     def _end(self, fact: LoopStopped, now: Now) -> LoopStopped:
         news = fact.decided.rule != Rule.ONLY_CHECKS  # then nothing has changed
         fact = self._hook_runs.at_end(fact, now) if news else fact
         self._effects.record(fact)
-        self.world.ledger.sync()
+        self._effects.ledger.sync()
         if news:
             self._notify(fact, now.at)
         return fact
@@ -229,22 +224,22 @@ class Engine:
 
         The worker stays for it, because its guardian ends whatever it leaves, and only it may write the result down.
         """
-        if self.world.send is None:
+        if self._effects.send is None:
             return
-        order = notices.of_end(self.loop, self.state, stopped, at, self.world.messages, self.world.hide)
+        order = notices.of_end(self.loop, self.state, stopped, at, self._effects.messages, self._effects.hide)
         if order is None:
             return
-        answers = self.world.send(order, partial(self._effects.hurried, finished=stopped.end in FINISHED))
-        for told in notices.ended(order, answers, self.world.hide):
-            if not self.world.ledger.disk_full:  # then there was room for the end, and hardly for more
+        answers = self._effects.send(order, partial(self._effects.hurried, finished=stopped.end in FINISHED))
+        for told in notices.ended(order, answers, self._effects.hide):
+            if not self._effects.ledger.disk_full:  # then there was room for the end, and hardly for more
                 self._effects.record(told)
-        self.world.ledger.sync()
+        self._effects.ledger.sync()
 
     # -- one round -------------------------------------------------------------------------------------------------
 
     def _round(self, action: StartRound, decided: Decided) -> None:
         self._last_looks = 0
-        agent = self.world.agents[action.agent]
+        agent = self._effects.agents[action.agent]
         if self._effects.is_obstructed() or self._is_limited(action.agent):
             return
         if self._hook_runs.before_round(action):
@@ -256,7 +251,7 @@ class Engine:
             return
         self._committing.before_round(action.round)
         chosen = _new_session() if agent.abilities.chooses_session else ""
-        schema, is_root = self.world.schema_file, os.getuid() == 0
+        schema, is_root = self._effects.schema_file, os.getuid() == 0
         turn = turn_of(self.loop, action.round, action.session, chosen, is_root=is_root, schema_file=schema)
         task_text = self._effects.list.text_of(action.task_id)
         text = self._prompting.compose(turn, agent, task_text)
@@ -264,7 +259,8 @@ class Engine:
         if text is None or stdin is None:
             return
         if self.loop.dialect:  # the documents of other tools ask for it; what counts is in the stream
-            turn = msgspec.structs.replace(turn, last_message=f"{self.world.files.folder(action.round)}/{LAST_MESSAGE}")
+            folder = self._effects.files.folder(action.round)
+            turn = msgspec.structs.replace(turn, last_message=f"{folder}/{LAST_MESSAGE}")
         command = agent.command(turn)
         cookie = f"{self.loop.uid}.{action.round}.{os.urandom(4).hex()}"
         self._effects.record(
@@ -285,7 +281,7 @@ class Engine:
                 audit=action.audit,
             )
         )
-        self.world.ledger.sync()
+        self._effects.ledger.sync()
         if self.state.obstructed:  # the disk filled up with this very fact
             reason = "not started: the disk is full"
             self._settle(Settle(rule=Rule.INTERRUPTED_ROUND, round=action.round, reason=reason), before)
@@ -294,7 +290,7 @@ class Engine:
         self._take_turn(agent, turn, self._prompting.as_argument(job, text) if command.prompt_last else job)
         self._warn_others(action.agent)
         if action.round % _TIDY_EVERY == 0 and not self.state.stop_now:
-            self.world.workspace.tidy()
+            self._effects.workspace.tidy()
 
     def _take_turn(self, agent: Agent, turn: Turn, job: Job) -> None:
         """The agent works, and what came of it is recorded."""
@@ -302,7 +298,7 @@ class Engine:
         self._effects.keep_list()
         reader = agent.reader(turn)
         listener = Listener(reader, self._heard, self._overspent)
-        exit_ = self.world.processes.run(
+        exit_ = self._effects.processes.run(
             job,
             listener.on_line,
             reader.skipped,
@@ -311,31 +307,31 @@ class Engine:
         )
         # Before anything of it is cut to a shorter text.
         self._effects.mask(turn.round, PROMPT, STDOUT, STDERR, LAST_MESSAGE)
-        ended = reader.end(exit_, self.world.files.tail(turn.round, STDERR, _STDERR))
+        ended = reader.end(exit_, self._effects.files.tail(turn.round, STDERR, _STDERR))
         self._end_round(turn.round, exit_, ended, listener)
 
     def _is_limited(self, agent: str) -> bool:
         """Another loop found this agent's account limited: record it and decide again."""
-        now = self.world.clock.now().at
-        known = self.world.cool_downs.of(self.world.agents[agent], now)
+        now = self._effects.clock.now().at
+        known = self._effects.cool_downs.of(self._effects.agents[agent], now)
         if known is None:
             return False
-        until = later(known.until, now, self.world.chance())
+        until = later(known.until, now, self._effects.chance())
         self._effects.record(AgentLimited(agent=agent, until=until, detail=known.detail, by=known.loop))
         return True
 
     def _warn_others(self, agent: str) -> None:
         for row in self.state.limited:
             if row.agent == agent and row.until:
-                self.world.cool_downs.tell(self.world.agents[agent], row.until, row.detail)
+                self._effects.cool_downs.tell(self._effects.agents[agent], row.until, row.detail)
 
     def _job(self, round_: int, agent: Agent, command: AgentCommand, stdin: str, cookie: str) -> Job:
-        folder = self.world.files.folder(round_)
+        folder = self._effects.files.folder(round_)
         return Job(
-            argv=tuple(self.world.reveal(word) for word in command.argv),
-            path=self.world.agent_path(agent.name),
+            argv=tuple(self._effects.reveal(word) for word in command.argv),
+            path=self._effects.agent_path(agent.name),
             env={
-                **self.world.agent_env,
+                **self._effects.agent_env,
                 **command.env,
                 **variables(self.loop.agent_env),
                 COOKIE: cookie,
@@ -362,7 +358,7 @@ class Engine:
 
     def _end_round(self, round_: int, exit_: Exit, ended: Ended, listener: Listener) -> None:
         self._effects.take_all_records()
-        hide = self.world.hide
+        hide = self._effects.hide
         reply = hide(plain(ended.reply))
         self._effects.write(round_, REPLY, reply)
         lost = ended.outcome is Outcome.SESSION_LOST and not self.loop.fresh_if_lost
@@ -398,11 +394,11 @@ class Engine:
                 open=said.open or (() if settles else before),  # of an earlier reply, as long as nothing was changed
                 already=said.already,
                 reasons=said.reasons,
-                elapsed=self.world.clock.now().elapsed,
+                elapsed=self._effects.clock.now().elapsed,
                 exit_code=exit_.code,
                 signal=exit_.signal,
                 seconds=round(exit_.seconds, 3),
-                said=shorten(answers.shown(reply) if self.world.schema_file else reply, _SAID),
+                said=shorten(answers.shown(reply) if self._effects.schema_file else reply, _SAID),
                 promise=promised,
                 session=ended.session,
                 usage=used.turn,
@@ -410,12 +406,12 @@ class Engine:
                 denied=tuple(shorten(hide(plain(text)), _NAME) for text in dict.fromkeys(listener.denied))[:_DENIALS],
                 commands=listener.commands(hide),
                 leftovers=tuple(shorten(hide(plain(name)), _NAME) for name in exit_.leftovers),
-                wait_until=reset_of(ended, self.world.clock.now().at, self.world.chance()),
+                wait_until=reset_of(ended, self._effects.clock.now().at, self._effects.chance()),
             )
         )
         if exit_.ending is Ending.DISK:
             self._effects.record(Obstructed(kind="disk", detail="the disk is nearly full"))
-        self.world.ledger.sync()
+        self._effects.ledger.sync()
 
     def _promise(self, ended: Ended, said: claims.Claims, found: Findings) -> Promised:
         """Only the reply of a turn that went well is examined; raw output never is.
@@ -431,10 +427,10 @@ class Engine:
         seen = msgspec.structs.replace(self.state, tree=found.tree, tasks=tasks)
         told = completion.told_of_mention(self.loop, seen)
         if told and self.state.last:
-            before = self.world.files.tail(self.state.last.round, REPLY, _REPLY)
-            told = promise.same_form(before, self.world.hide(plain(ended.reply)), wanted)
+            before = self._effects.files.tail(self.state.last.round, REPLY, _REPLY)
+            told = promise.same_form(before, self._effects.hide(plain(ended.reply)), wanted)
         try:
-            given = promise.judge(ended.reply, wanted, self.world.search, told=told)
+            given = promise.judge(ended.reply, wanted, self._effects.search, told=told)
         except promise.TooSlow as slow:
             self._effects.record(Obstructed(kind="promise", detail=str(slow)))
             return Promised.ABSENT

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -68,20 +67,9 @@ def _run(planned: Plan, worker: Worker, held: Lock, box: Box | str) -> LoopStopp
             fact = ledger.append(fact).fact
             for follower in worker.followers:
                 follower.saw(fact, loop, ledger.state)
-        worker = _in_its_cycle(worker, ledger.state)
         return run_loop(loop, ledger, held, planned.secrets, worker, box, leftover=leftover)
     finally:
         ledger.close()
-
-
-def _in_its_cycle(worker: Worker, state: LoopState) -> Worker:
-    """After its process has died, a cycle goes on, and so does the pause before it: none is given again."""
-    if not (worker.cycles and worker.restart and state.cycle):
-        return worker
-    since, rest = state.run_since, 0.0
-    if since and not state.rounds_this_run and not state.open_round:
-        rest = max(0.0, state.rest - (datetime.now(UTC) - since).total_seconds())
-    return replace(worker, first_cycle=state.cycle, rest=rest)
 
 
 def _given(planned: Plan, loop: Loop, state: LoopState) -> Iterator[AnyFact]:
