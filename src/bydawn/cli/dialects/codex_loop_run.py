@@ -44,7 +44,7 @@ def ready(root: Path) -> "Settings":
     """Refuse what cannot run, and ask for trust; nothing has been started or written."""
     from bydawn.cli.foreground import be_trusted
     from bydawn.dialects.codex_loop import DIALECT
-    from bydawn.operations.dialects import begin, loops
+    from bydawn.operations.dialects import begin
     from bydawn.operations.dialects.codex_loop import doctor, project, running
 
     if errors := doctor.errors(root):
@@ -52,10 +52,7 @@ def ready(root: Path) -> "Settings":
             line(f"  ✗ {plain(error)}", err=True)
         raise UserError("this project cannot run", cause=errors[0], hint=f"`{NAME} doctor` shows all that is wrong")
     asked = running.wanted(root, project.config_of(root))
-    gathered = begin.gather(DIALECT, asked.start, root)
-    for file in ("", asked.start.config):
-        be_trusted(gathered, root, loops.registry_of(gathered).root.path, config=file)
-    return gathered
+    return begin.agreed(DIALECT, asked.start, root, be_trusted)
 
 
 def run(
@@ -76,7 +73,6 @@ def run(
     from bydawn.cli.dialects import running as front
     from bydawn.dialects.codex_loop import DIALECT
     from bydawn.operations.beating import Heartbeat
-    from bydawn.operations.dialects import begin
     from bydawn.operations.dialects.codex_loop import project, running
 
     gathered = None if kept else ready(root)
@@ -87,15 +83,14 @@ def run(
         gathered = gathered or ready(root)
         config = project.config_of(root)
         settles, asked = running.done_by_hand(root, config, options.done), running.wanted(root, config)
-        planned = replace(running.plan(root, asked, gathered), restart=restart, settles=settles)
         try:
-            return front.resume(DIALECT, planned, tether, run=screen.run)
+            with running.secured(root, asked, gathered) as planned:
+                planned = replace(planned, restart=restart, settles=settles)
+                return front.resume(DIALECT, planned, tether, screen.run)
         except UserError as error:
             if error.exit_code == _OCCUPIED:
                 raise running.occupied("another one was faster") from None
             raise
-        finally:
-            begin.give_back(asked.start, planned)
 
 
 class _Screen(LogScreen):

@@ -3,17 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from bydawn.cli.foreground import be_trusted, run_in_foreground
 from bydawn.cli.voice import DialectVoice
-from bydawn.core.breakers import Limits
 from bydawn.dialects.seam import Configured, Dialect, Start
 from bydawn.operations.dialects import begin, config, loops
 from bydawn.operations.plan import Plan
 from bydawn.process.guardian import Tether
 
-Raising = Callable[[Limits], Limits]
 Runner = Callable[[Tether, Plan], int]
 
 
@@ -24,19 +20,10 @@ def start(
     tether: Tether | None,
     run: Runner | None = None,
 ) -> int:
-    """Run a new loop to its end; the exit code. If it is refused on the way, its name is free again."""
-    gathered = begin.gather(dialect, wanted, workspace)
-    if gathered.has_project or wanted.origins:
-        # All is checked before anyone is asked, and nothing is on the disk while they think: Ctrl-C ends us there.
-        begin.give_back(wanted, begin.plan(dialect, wanted, gathered, workspace))
-        for file in ("", wanted.config) if wanted.config else ("",):
-            be_trusted(gathered, workspace, loops.registry_of(gathered).root.path, config=file)
-    planned = begin.plan(dialect, wanted, gathered, workspace)
-    try:
-        begin.secure(dialect, planned)
-        return resume(dialect, planned, tether, run=run)
-    finally:
-        begin.give_back(wanted, planned)
+    """Run a new loop to its end; the exit code."""
+    gathered = begin.agreed(dialect, wanted, workspace, be_trusted, is_new=True)
+    with begin.secured(dialect, wanted, gathered, workspace) as planned:
+        return resume(dialect, planned, tether, run)
 
 
 def trust_config(dialect: Configured, workspace: Path) -> None:
@@ -46,15 +33,9 @@ def trust_config(dialect: Configured, workspace: Path) -> None:
         be_trusted(gathered, workspace, loops.registry_of(gathered).root.path, config=wanted.config)
 
 
-def resume(
-    dialect: Dialect,
-    planned: Plan,
-    tether: Tether | None,
-    raising: Raising | None = None,
-    run: Runner | None = None,
-) -> int:
+def resume(dialect: Dialect, planned: Plan, tether: Tether | None, run: Runner | None = None) -> int:
     """Run a planned loop to its end; the exit code. `run` is for a dialect with a screen of its own."""
     assert tether  # noqa: S101 - what starts a loop runs under a guardian
     if run:
         return run(tether, planned)
-    return run_in_foreground(tether, replace(planned, raises=raising), voice=DialectVoice(dialect))
+    return run_in_foreground(tether, planned, voice=DialectVoice(dialect))

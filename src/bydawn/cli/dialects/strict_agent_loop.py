@@ -413,11 +413,10 @@ def _pending(now: "State") -> dict[str, object]:
     return {"pending": True} if now.pending else {}
 
 
-def _trust(gathered: "Settings", workspace: Path, state_folder: Path) -> None:
+def _trust(gathered: "Settings", workspace: Path, state_folder: Path, config: str) -> None:
     from bydawn.cli.foreground import be_trusted
 
-    if gathered.has_project:
-        be_trusted(gathered, workspace, state_folder)
+    be_trusted(gathered, workspace, state_folder, config=config)
 
 
 def _say(text: str) -> None:

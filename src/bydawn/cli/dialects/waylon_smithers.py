@@ -13,7 +13,6 @@ from bydawn.cli.command import command, option
 from bydawn.cli.dialects import FURTHER, WithNameless, running
 from bydawn.cli.dialects.waylon_smithers_loops import elsewhere, find, refuse_anothers, state_of, typed
 from bydawn.cli.voice import DialectVoice
-from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import Act, Next, Status
@@ -198,10 +197,6 @@ def resume(
     **given: Any,
 ) -> int:
     """Go on with a loop: same session, next iteration"""
-
-    def raising(limits: Limits) -> Limits:
-        return limits if cap is None else msgspec.structs.replace(limits, rounds=cap)
-
     if cap is not None:
         arguments.checked_cap(cap)
     for key, value in (("completion-promise", given["completion_promise"]), ("model", given["model"]), ("note", note)):
@@ -218,7 +213,9 @@ def resume(
         steer.tell(standing, note)
     if note or any(given.values()):
         planned = begin.plan_resume(find(standing.loop.id, workspace), accept=accept)
-    return running.resume(DIALECT, planned, tether, raising)
+    if cap is not None:
+        planned = msgspec.structs.replace(planned, raises=lambda limits: msgspec.structs.replace(limits, rounds=cap))
+    return running.resume(DIALECT, planned, tether)
 
 
 def _refuse_to_resume(standing: Standing, cap: int | None) -> None:

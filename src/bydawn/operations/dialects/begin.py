@@ -1,6 +1,7 @@
-"""Start a loop in a dialect's words, or go on with one."""
+"""Start a loop in a dialect's words, or go on with one: gather, plan, trust, secure, and then it can be run."""
 
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from bydawn.core.values import End
 from bydawn.dialects.seam import Dialect, Start
 from bydawn.operations import changing, places, resume, settings, start, worktrees
 from bydawn.operations.checked_loop import checked_loop
+from bydawn.operations.dialects import loops
 from bydawn.operations.loop_request import LoopRequest, loop_request
 from bydawn.operations.plan import Plan
 from bydawn.settings.layers import Given, Settings
@@ -24,6 +26,7 @@ from bydawn.system import shared_file
 from bydawn.system.git import Git
 from bydawn.system.writing import make_private
 
+Trust = Callable[..., None]  # asks a person about a file of the repository, as `be_trusted` does on a terminal
 _SAME_SECOND = 100  # loops that may start in one, in one folder
 
 
@@ -36,6 +39,37 @@ def gather(dialect: Dialect, request: Start, workspace: Path) -> Settings:
     gathered = settings.gather(workspace, rows)
     gathered.refuse_problems()
     return gathered
+
+
+def agreed(dialect: Dialect, request: Start, workspace: Path, trust: Trust, *, is_new: bool = False) -> Settings:
+    """The same, once a person has agreed to what files of the repository say."""
+    gathered = gather(dialect, request, workspace)
+    if gathered.has_project or request.config:
+        if is_new:
+            # All is checked before anyone is asked, and nothing is on the disk while they think: Ctrl-C ends us there.
+            looked_at(dialect, request, gathered, workspace)
+        for file in dict.fromkeys(("", request.config)):
+            trust(gathered, workspace, loops.registry_of(gathered).root.path, config=file)
+    return gathered
+
+
+def looked_at(dialect: Dialect, request: Start, gathered: Settings, workspace: Path) -> Plan:
+    """What would be started; its name stays free."""
+    planned = plan(dialect, request, gathered, workspace)
+    give_back(request, planned)
+    return planned
+
+
+@contextmanager
+def secured(dialect: Dialect, request: Start, gathered: Settings, workspace: Path) -> Iterator[Plan]:
+    """A new loop whose name and places no other may have from here on; if it is refused on the way, they are free."""
+    planned = plan(dialect, request, gathered, workspace)
+    try:
+        places.reserve(planned.root, dialect, planned.loop)
+        places.refuse_overwriting(planned.root, dialect, planned.loop)  # one may have come and gone since
+        yield planned
+    finally:
+        give_back(request, planned)
 
 
 def _given(dialect: Dialect, request: Start, key: str, words: tuple[str, ...], where: str = "") -> Given:
@@ -119,12 +153,6 @@ def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
         recording=request.recording,
     )
     return replace(wanted, loop=loop, worktrees=request.worktrees)
-
-
-def secure(dialect: Dialect, planned: Plan) -> None:
-    """No other loop may have its places from here on; one may have come and gone since they were looked at."""
-    places.reserve(planned.root, dialect, planned.loop)
-    places.refuse_overwriting(planned.root, dialect, planned.loop)
 
 
 def _refuse_dollars(dialect: Dialect, gathered: Settings, wanted: Loop) -> None:

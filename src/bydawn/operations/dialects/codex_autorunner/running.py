@@ -71,8 +71,7 @@ def goes_on(root: Path, asked: Asked) -> Standing | None:
     standing = repository.newest(root)
     if standing is None or standing.finished or standing.alive or asked.before.loop != standing.loop.id:
         return None
-    planned = begin.plan(DIALECT, asked.start, begin.gather(DIALECT, asked.start, root), root)
-    begin.give_back(asked.start, planned)
+    planned = begin.looked_at(DIALECT, asked.start, begin.gather(DIALECT, asked.start, root), root)
     changed = [name for name in differences(standing.loop, planned.loop) if name != "dialect"]
     return None if changed else standing
 

@@ -1,6 +1,7 @@
 """Run a project: make its loop, or change it to what its files say now, and go on."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,17 +90,18 @@ def wanted(root: Path, config: Config, source_prompt: str = "") -> Wanted:
     return Wanted(start=start, standing=standing)
 
 
-def plan(root: Path, asked: Wanted, gathered: Settings) -> Plan:
+@contextmanager
+def secured(root: Path, asked: Wanted, gathered: Settings) -> Iterator[Plan]:
     """What comes next; a loop that is there goes on with the settings of now, whether it has finished or not."""
-    if (standing := asked.standing) is not None:
-        if standing.trouble:
-            raise standing.trouble
-        begin.change(DIALECT, standing, asked.start, gathered, finished=True)
-        planned = resume.plan(standing_of(standing.folder) or standing, settings.secrets(), finished=True)
-        return replace(planned, warnings=(*asked.start.remarks, *planned.warnings))
-    planned = begin.plan(DIALECT, asked.start, gathered, root)
-    begin.secure(DIALECT, planned)
-    return planned
+    if (standing := asked.standing) is None:
+        with begin.secured(DIALECT, asked.start, gathered, root) as planned:
+            yield planned
+        return
+    if standing.trouble:
+        raise standing.trouble
+    begin.change(DIALECT, standing, asked.start, gathered, finished=True)
+    planned = resume.plan(standing_of(standing.folder) or standing, settings.secrets(), finished=True)
+    yield replace(planned, warnings=(*asked.start.remarks, *planned.warnings))
 
 
 def done_by_hand(root: Path, config: Config, words: Iterable[str]) -> tuple[TaskSettled, ...]:
@@ -119,13 +121,12 @@ def done_by_hand(root: Path, config: Config, words: Iterable[str]) -> tuple[Task
 def prepare(root: Path, config: Config, source_prompt: str) -> None:
     """Write down that there is such a project, and its tasks; nothing has run yet."""
     asked = wanted(root, config, source_prompt)
-    planned = plan(root, asked, begin.gather(DIALECT, asked.start, root))
-    try:
-        files = read_folder(root, config.tasks.source_dir) or {}
-        preparing.prepare(planned, tasks=of_folder(files, Settled()))
-    finally:
-        places.release(planned.loop)
-        begin.give_back(asked.start, planned)
+    with secured(root, asked, begin.gather(DIALECT, asked.start, root)) as planned:
+        try:
+            files = read_folder(root, config.tasks.source_dir) or {}
+            preparing.prepare(planned, tasks=of_folder(files, Settled()))
+        finally:
+            places.release(planned.loop)
 
 
 def _free_name(root: Path, config: Config) -> str:

@@ -15,8 +15,8 @@ from bydawn.dialects.strict_agent_loop import contract, document, formats, paths
 from bydawn.dialects.strict_agent_loop.contract import Contract, contract_of
 from bydawn.operations import changing, recording
 from bydawn.operations.dialects import loops
+from bydawn.operations.dialects.begin import Trust
 from bydawn.operations.dialects.strict_agent_loop import creating, tasks
-from bydawn.operations.dialects.strict_agent_loop.creating import Trust
 from bydawn.operations.dialects.strict_agent_loop.tasks import Task
 from bydawn.operations.preconditions import is_inside_a_round
 from bydawn.store.folder import LoopFolder

@@ -19,15 +19,14 @@ from bydawn.dialects.strict_agent_loop.contract import Contract, contract_of
 from bydawn.dialects.strict_agent_loop.paths import NAME
 from bydawn.operations import prepare, steer
 from bydawn.operations.dialects import begin, loops
+from bydawn.operations.dialects.begin import Trust
 from bydawn.operations.dialects.strict_agent_loop import sandboxed, tasks
 from bydawn.operations.dialects.strict_agent_loop.tasks import Task
 from bydawn.operations.preconditions import refuse_inside_a_round
-from bydawn.settings.layers import Settings
 from bydawn.store.registry import Standing
 from bydawn.system.paths import open_parent, regular_at
 
 Say = Callable[[str], None]
-Trust = Callable[[Settings, Path, Path], None]  # asks a person about a file of the repository, if it has one
 _LISTS = ("evidence", "commands", "paths", "texts")
 _AT_ONCE = 20  # tasks that one command takes in; more come with the next one
 _LONGEST = 64 << 10  # bytes of a contract
@@ -113,9 +112,7 @@ def changed(standing: Standing, new: Contract, trust: Trust) -> None:
     """The same loop under a changed contract."""
     workspace = Path(standing.loop.workspace)
     wanted = request(new, workspace)
-    gathered = begin.gather(DIALECT, wanted, workspace)
-    trust(gathered, workspace, loops.registry_of(gathered).root.path)
-    begin.change(DIALECT, standing, wanted, gathered)
+    begin.change(DIALECT, standing, wanted, begin.agreed(DIALECT, wanted, workspace, trust))
 
 
 def has_begun(standing: Standing) -> bool:
@@ -177,18 +174,13 @@ def _completed(workspace: Path, name: str | None, given: Mapping[str, Any], miss
 
 def create(workspace: Path, made: Contract, trust: Trust, say: Say, *, force: bool) -> None:
     wanted = request(made, workspace)
-    gathered = begin.gather(DIALECT, wanted, workspace)
-    trust(gathered, workspace, loops.registry_of(gathered).root.path)
+    gathered = begin.agreed(DIALECT, wanted, workspace, trust)
     if force:
         _set_aside(workspace, made.task, say)
-    planned = begin.plan(DIALECT, wanted, gathered, workspace)
-    try:
-        begin.secure(DIALECT, planned)
+    with begin.secured(DIALECT, wanted, gathered, workspace) as planned:
         for warning in planned.warnings:
             say(warning)
         prepare.prepare(planned)
-    finally:
-        begin.give_back(wanted, planned)
 
 
 def request(made: Contract, workspace: Path) -> Start:

@@ -18,7 +18,7 @@ from bydawn.operations.dialects.strict_agent_loop.tasks import Task
 from bydawn.operations.preconditions import is_inside_a_round
 
 if TYPE_CHECKING:
-    from bydawn.operations.dialects.strict_agent_loop.creating import Trust
+    from bydawn.operations.dialects.begin import Trust
 
 Say = Callable[[str], None]
 

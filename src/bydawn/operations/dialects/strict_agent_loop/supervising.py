@@ -12,8 +12,8 @@ from bydawn.dialects.strict_agent_loop.contract import UNATTENDED, contract_of
 from bydawn.dialects.strict_agent_loop.paths import NAME
 from bydawn.operations import steer
 from bydawn.operations.dialects import begin
+from bydawn.operations.dialects.begin import Trust
 from bydawn.operations.dialects.strict_agent_loop import creating, stopping, tasks
-from bydawn.operations.dialects.strict_agent_loop.creating import Trust
 from bydawn.operations.dialects.strict_agent_loop.tasks import Task
 from bydawn.operations.plan import Plan
 from bydawn.operations.preconditions import refuse_inside_a_round
