@@ -82,7 +82,8 @@ class Home:
 
     def each_task(self, *steps: Step, tasks: str = "TODO.md") -> str:
         """An agent that does one task a round: these steps, then it ticks the box."""
-        return self._script({"each_task": [*steps, {"tick": "{task}"}, OK], "done": [OK], "tasks": tasks})
+        tick = {"tick": {"task": "{task}", "tasks": tasks}}
+        return self.rounds([{"each_task": {"steps": [*steps, tick, OK], "done": [OK], "tasks": tasks}}])
 
     def gate(self, name: str = "gate") -> tuple[Step, Path]:
         """A step that waits, and the file that lets it go on."""

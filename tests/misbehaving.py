@@ -1,5 +1,7 @@
-"""What agents do to those who run them: steps for the demo agent's scripts, which name this file as their `steps`.
+"""What agents do, also to those who run them: steps for the demo agent's scripts, which name this file.
 
+each_task {steps, done, tasks} (plays `steps` for the first open box of `tasks`, with {task}, its text, and {n}, its
+                                place among all boxes, from 1, filled in; `done` when no box is open)
 stderr TEXT      rm PATH (a folder and all in it)   freeze null (stops itself)   kill_parent null
 spin SECONDS (of CPU)                               raise SIGNAL ("SEGV")
 ignore SIGNALS (["TERM", "INT"])                    close STREAMS (["stdout", "stderr"])
@@ -14,12 +16,38 @@ import os
 import sys
 import time
 
+import __main__ as player  # which plays this
+
 TYPE_CHECKING = False  # as in the player, which loads this once per round
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 CHUNK = 1 << 20
 EVENT = b'{"type":"activity","text":"%s"}\n' % (b"x" * 994)  # 1 KiB, so that a chunk ends with a whole line
+
+
+def each_task(steps: Any, done: Any, tasks: str) -> None:
+    boxes = [(box, task) for box, task in map(player.box_on, player.read(tasks).split("\n")) if box]
+    numbered = ((number, task) for number, (box, task) in enumerate(boxes, 1) if box == player.OPEN)
+    number, task = next(numbered, (0, ""))
+    for step in player.playable(filled(steps, {"{task}": task, "{n}": str(number)}) if number else done):
+        player.play(step)
+
+
+def filled(part: Any, words: dict[str, str]) -> Any:
+    """A part of a script with the placeholders in all its strings filled in."""
+    match part:
+        case str():
+            for placeholder, word in words.items():
+                part = part.replace(placeholder, word)
+            return part
+        case list():
+            return [filled(each, words) for each in part]
+        case dict():
+            return {key: filled(each, words) for key, each in part.items()}
+        case _:
+            return part
 
 
 def stderr(text: str) -> None:
@@ -132,9 +160,7 @@ def double_fork(
             os.setsid()
         if grandchild := os.fork():
             if write_pid:
-                with open(f"{write_pid}.new", "w") as file:  # a reader never finds half a number
-                    file.write(str(grandchild))
-                os.rename(f"{write_pid}.new", write_pid)
+                player.write(write_pid, str(grandchild))
         else:
             stay_behind(seconds, wipe_env, ignore_term, hold_stdout)
     finally:
@@ -149,5 +175,5 @@ def stay_behind(seconds: float, wipe_env: bool, ignore_term: bool, hold_stdout: 
     os.execvpe("sleep", ["sleep", str(seconds)], {} if wipe_env else os.environ)  # noqa: S606 - a shell is not wanted
 
 
-_STEPS = (stderr, rm, spin, raise_, freeze, kill_parent, ignore, close, bytes_, noise, flood, double_fork)
+_STEPS = (each_task, stderr, rm, spin, raise_, freeze, kill_parent, ignore, close, bytes_, noise, flood, double_fork)
 STEPS: dict[str, Callable[..., None]] = {step.__name__.rstrip("_"): step for step in _STEPS}

@@ -148,29 +148,30 @@ def test_each_attempt_plays_its_own_list_and_the_last_one_is_repeated(tmp_path: 
 def test_a_script_for_each_task_works_from_box_to_box(tmp_path: Path) -> None:
     tasks = tmp_path / "WORK.md"
     tasks.write_text("# Work\n- [x] one\n* [ ] two\n  + [ ] three\nno [ ] box\n")
-    script = {
-        "tasks": "WORK.md",
-        "each_task": [
-            {"write": {"path": "out/{n}.txt", "text": "{task}\n"}},
-            {"tick": "{task}"},
-            {"result": {"text": "{n}: {task}"}},
-        ],
-        "done": [{"result": {"text": "nothing left"}}],
-    }
+    steps = [
+        {"write": {"path": "out/{n}.txt", "text": "{task}\n"}},
+        {"tick": {"task": "{task}", "tasks": "WORK.md"}},
+        {"result": {"text": "{n}: {task}"}},
+    ]
+    done = [{"result": {"text": "nothing left"}}]
+    script = [{"each_task": {"steps": steps, "done": done, "tasks": "WORK.md"}}]
     assert [play(tmp_path, script).ended.reply for _ in range(3)] == ["2: two", "3: three", "nothing left"]
     assert tasks.read_text() == "# Work\n- [x] one\n* [x] two\n  + [x] three\nno [ ] box\n"
     assert (tmp_path / "out/3.txt").read_text() == "three\n"
 
 
 def test_a_killed_script_for_each_task_ends_with_the_same_tree(tmp_path: Path) -> None:
+    def each(*steps: Any) -> dict[str, Any]:
+        return {"each_task": {"steps": [*steps], "done": [], "tasks": "TODO.md"}}
+
     steps: list[Any] = [{"write": {"path": "{n}.txt", "text": "{task}"}}, {"tick": None}, OK]
     trees = []
     for killed_after in range(len(steps) + 1):
         folder = tmp_path / str(killed_after)
         folder.mkdir()
         (folder / "TODO.md").write_text("- [ ] a\r\n- [ ] b\r\n")
-        play(folder, {"each_task": [*steps[:killed_after], {"raise": "KILL"}]})
-        while play(folder, {"each_task": steps, "done": []}).ended.outcome is Outcome.OK:
+        play(folder, [each(*steps[:killed_after], {"raise": "KILL"})])
+        while play(folder, [each(*steps)]).ended.outcome is Outcome.OK:
             pass
         trees.append(tree(folder))
     assert trees == [{"TODO.md": "- [x] a\r\n- [x] b\r\n", "1.txt": "a", "2.txt": "b"}] * 4
@@ -182,7 +183,7 @@ def test_a_killed_script_for_each_task_ends_with_the_same_tree(tmp_path: Path) -
         ("{", "Expecting property name"),
         ("", "Expecting value"),
         ("[]", "a JSON object"),
-        ('{"rounds": []}', "needs `rounds` or `each_task`"),
+        ('{"rounds": []}', "it needs `rounds`"),
         ('{"rounds": [{}]}', "steps are a list"),
         ('{"rounds": [["say"]]}', "object with one key"),
         ('{"rounds": [[{"say": "a", "exit": 1}]]}', "object with one key"),

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from driving import Home, Step, a_repository, ledger_of, said, wait_for
+from driving import MISBEHAVING, Home, Step, a_repository, ledger_of, said, wait_for
 
 TODO = """\
 # Refunds
@@ -64,7 +64,8 @@ RIGHT: list[Step] = [
     {"result": {"text": "Everything is done.", "usage": used(0.2)}},
 ]
 END: Step = {"result": {"text": "That one is done.", "usage": used(0.12)}}
-EASY = {"each_task": [{"append": {"path": "done.txt", "text": "{task}\n"}}, {"tick": "{task}"}, END]}
+EACH: list[Step] = [{"append": {"path": "done.txt", "text": "{task}\n"}}, {"tick": "{task}"}, END]
+EASY = {"rounds": [[{"each_task": {"steps": EACH, "done": [], "tasks": "TODO.md"}}]], "steps": MISBEHAVING}
 ANSWER: list[Step] = [
     {"activity": "reading docs/refunds.md"},
     {"result": {"text": "Round half up, as `tests/test_refund.py` does.\n\n- the rule is older\n- nobody uses it"}},

@@ -5,20 +5,15 @@
 
 It speaks JSON lines: `started`, `message`, `activity`, and as the last one `result`. It never imports bydawn.
 
-A script is one of
-
-    {"rounds": [[STEP, …], …]}       attempt N plays the N-th list; the last list is repeated
-    {"each_task": [STEP, …], "done": [STEP, …], "tasks": "TODO.md"}
-                                     plays the steps for the first open box of `tasks`, with {task} (its text) and
-                                     {n} (its place among all boxes, from 1) filled in; `done` when no box is open
-
-Either may have `"chat": [STEP, …]`, for a question outside any round; without it the story answers. And it may have
-`"steps": PATH`, a Python file whose `STEPS` are steps too.
+A script is {"rounds": [[STEP, …], …]}: attempt N plays the N-th list; the last list is repeated. It may have
+`"chat": [STEP, …]`, for a question outside any round; without it the story answers. And it may have `"steps": PATH`, a
+Python file whose `STEPS` are steps too.
 
 A STEP is an object with one key. Its value is the step's one argument, or an object of arguments by name:
 
     say TEXT   activity TEXT   result {text, outcome, session, usage, wait_until}
-    write {path, text}   append {path, text}   delete PATH   tick TASK (null: the first open box)
+    write {path, text}   append {path, text}   delete PATH
+    tick TASK (a box of TODO.md; null: the first open one), or {task, tasks: PATH}
     run ARGV (waits)   commit MESSAGE   sleep SECONDS   exit CODE
 
 A script without `result` ends without one. A script that cannot be played is explained on stderr; exit code 2.
@@ -43,7 +38,7 @@ if TYPE_CHECKING:
 
     Step = dict[str, Any]
 
-TASKS = "TODO.md"  # where the boxes are; a script can name another file
+TASKS = "TODO.md"  # where the boxes are
 OPEN, TICKED = "[ ]", "[x]"
 
 
@@ -88,7 +83,6 @@ def number_of_round() -> int:
 
 
 def steps_of_script(path: str, prompt: str) -> list[Step]:
-    global TASKS
     try:
         with open(path, encoding="utf-8") as file:
             script = parse(file.read())
@@ -96,7 +90,6 @@ def steps_of_script(path: str, prompt: str) -> list[Step]:
         raise Malformed(str(error)) from error
     if not isinstance(script, dict):
         raise Malformed("a script is a JSON object")
-    TASKS = script.get("tasks", TASKS)
     if "steps" in script:
         STEPS.update(steps_in(script["steps"]))
     number = number_of_round()
@@ -105,10 +98,8 @@ def steps_of_script(path: str, prompt: str) -> list[Step]:
     match script:
         case {"rounds": [_, *_] as rounds}:
             return playable(rounds[min(number, len(rounds)) - 1])
-        case {"each_task": template}:
-            return playable(steps_of_task(template, script.get("done", [])))
         case _:
-            raise Malformed("it needs `rounds` or `each_task`")
+            raise Malformed("it needs `rounds`")
 
 
 def steps_in(path: str) -> dict[str, Callable[..., None]]:
@@ -121,29 +112,6 @@ def steps_in(path: str) -> dict[str, Callable[..., None]]:
     exec(code, names)  # noqa: S102 - a script can run whatever it wants anyway
     steps: dict[str, Callable[..., None]] = names["STEPS"]
     return steps
-
-
-def steps_of_task(template: Any, done: Any) -> Any:
-    boxes = [(box, task) for box, task in map(box_on, read(TASKS).split("\n")) if box]
-    for number, (box, task) in enumerate(boxes, 1):
-        if box == OPEN:
-            return filled(template, {"{task}": task, "{n}": str(number)})
-    return done
-
-
-def filled(part: Any, words: dict[str, str]) -> Any:
-    """A part of a script with the placeholders in all its strings filled in."""
-    match part:
-        case str():
-            for placeholder, word in words.items():
-                part = part.replace(placeholder, word)
-            return part
-        case list():
-            return [filled(each, words) for each in part]
-        case dict():
-            return {key: filled(each, words) for key, each in part.items()}
-        case _:
-            return part
 
 
 def parse(text: str) -> Any:
@@ -235,14 +203,14 @@ def delete(path: str) -> None:
         os.remove(path)
 
 
-def tick(task: str | None) -> None:
+def tick(task: str | None, tasks: str = TASKS) -> None:
     """A missing box is not an error: a round that was killed after this step plays it again."""
-    lines = read(TASKS).split("\n")
+    lines = read(tasks).split("\n")
     for number, line in enumerate(lines):
         box, text = box_on(line)
         if box == OPEN and (not task or task == text):
             lines[number] = line.replace(OPEN, TICKED, 1)
-            return write(TASKS, "\n".join(lines))
+            return write(tasks, "\n".join(lines))
     return None
 
 
