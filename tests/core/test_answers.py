@@ -1,6 +1,7 @@
 """A reply as JSON by a schema: what counts, what is only noted, and what goes into the next prompt (C-068)."""
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -161,13 +162,14 @@ def test_markers_for_task_summaries_and_failed_checks() -> None:
 
 def test_a_follow_up_does_not_repeat_a_task_that_its_conversation_has_read() -> None:
     follow_up = "Go on with {{TASK_ID}}.\n{{#TASK_TEXT}}\nRead:\n{{TASK_TEXT}}\n{{/TASK_TEXT}}"
-    loop = a_loop(tasks="tasks", task_folder=True, follow_up=follow_up, template="{{TASK_TEXT}}")
+    loop = a_loop(tasks="tasks", task_folder=True, template=f"{{{{TASK_TEXT}}}}\n{{{{CONTINUED}}}}\n{follow_up}")
     known = fence_of("# A", loop)
     facts = [
         run_started(tasks=FIRST),
         started(1, task_id="01-round", task_text=known),
         ended(1, session="s", tasks=FIRST),
     ]
-    same, other = (prompt(loop, *facts, resumed=True, session_id="s", task_text=text) for text in ("# A", "# B"))
+    resumed = partial(prompt, loop, *facts, resumed=True, session_id="s", template=loop.template)
+    same, other = (resumed(task_text=text) for text in ("# A", "# B"))
     assert "Read:" not in same
     assert "Read:\nThe task file (data" in other

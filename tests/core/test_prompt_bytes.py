@@ -132,8 +132,12 @@ def test_a_template_is_known_too_and_one_for_later_rounds_is_used_as_it_is() -> 
     text = compose(RESUMED, state, 2, "f", resumed=True, template="Our way:\n\n{{PROMPT}}\n\n{{RULES}}")
     assert "Our way" not in text
     assert "use tabs" in text
-    follow_up = a_loop(**SETTINGS, sessions=Sessions.RESUME, follow_up="Iteration {{ROUND}}\n\n{{NEWS}}")
-    assert compose(follow_up, state, 2, "f", resumed=True).startswith("Iteration 2\n\n## A note from ada")
+    both = "Our way:\n\n{{PROMPT}}\n{{CONTINUED}}\nIteration {{ROUND}}\n\n{{NEWS}}"
+    loop = a_loop(**SETTINGS, sessions=Sessions.RESUME, template=both)
+    again = compose(loop, state, 2, "f", resumed=True, template=both)
+    assert again.startswith("Iteration 2\n\n## A note from ada")
+    first = compose(loop, state, 2, "f", template=both)
+    assert ("Our way" in first, "Iteration" in first, "CONTINUED" in first) == (True, False, False)
 
 
 # -- the text of a task ------------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ class Stage:
         self.dialect = dialect
         busy = [Play(writes={"work.txt": str(number)}) for number in range(plays - 1)]
         self.night = Night([*busy, *[Play(says=DONE, writes={"work.txt": "all"})] * 9])
-        promised = {"promise": PROMISED.promise, "template": None, "follow_up": None, "session_rounds": 20}
+        promised = {"promise": PROMISED.promise, "template": None, "session_rounds": 20}
         self.night.loop = replace(loop, agent="demo", workspace=str(self.workspace), **promised)
         self.night.files = DiskFiles(self.folder)
         self.said: list[str] = []

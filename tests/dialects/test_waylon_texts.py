@@ -54,9 +54,10 @@ def test_braces_of_a_persons_own_are_only_text(promise: str, token: str) -> None
     wanted = asked(promise_mode="plain", completion_promise=promise, todo_file="TODO.md", hard_stop_token=token)
     assert template.problem(wanted.template) is None
     values = dict.fromkeys(template.MARKERS, "x")
-    assert f"(mode plain): {promise}\n" in template.fill(wanted.template, values)
-    assert f"- Stop at {token} and ask" in template.fill(wanted.template, values)
-    assert f"end with {promise} as the last line" in template.fill(wanted.follow_up, values)
+    first, continued = (template.fill(text, values) for text in template.halves(wanted.template))
+    assert f"(mode plain): {promise}\n" in first
+    assert f"- Stop at {token} and ask" in first
+    assert f"end with {promise} as the last line" in continued
 
 
 # -- the first prompt --------------------------------------------------------------------------------------------------

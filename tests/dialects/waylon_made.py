@@ -88,7 +88,6 @@ def loop_of(request: Start, workspace: str = HERE.workspace) -> Loop:
         dialect=spoken,
         prompt=request.prompt,
         template=request.template,
-        follow_up=request.follow_up,
         tasks_required=request.tasks_required,
     )
     return replace(loop, dialect=replace(spoken, files=DIALECT.files(loop).names(loop)))

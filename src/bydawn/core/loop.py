@@ -310,7 +310,6 @@ class Loop(msgspec.Struct, frozen=True, kw_only=True):
     ticks: Ticks = Ticks.DOUBT
     checkpoint: Checkpoint | None = None
     template: str | None = None  # the text the prompt is built from
-    follow_up: str | None = None  # … in a round that continues a conversation, which knows the rest
     progress: str | None = None
     opinions: str | None = None
     checks: tuple[Check, ...] = ()

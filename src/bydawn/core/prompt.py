@@ -12,7 +12,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.quote import Keep, cut, harmless
 from bydawn.core.sections import Material, promise_of
 from bydawn.core.state import LoopState
-from bydawn.core.template import OUTPUT_AT_MOST, enclosed, fill, markers
+from bydawn.core.template import OUTPUT_AT_MOST, enclosed, fill, halves, markers
 from bydawn.core.text import last_part, plain
 
 __all__ = ["BUDGETS", "compose", "fence_of", "promise_of"]
@@ -96,12 +96,11 @@ def compose(
     `answers`: the agent is given a schema for its reply.
     """
     talked = (state.conversation(session_id) or state.session) if resumed else None
-    session = talked if not loop.follow_up else None
+    first, continued = halves(template or "")
+    session = talked if not continued else None
     knows = session is not None and session.knows
-    if resumed and loop.follow_up and (talked is None or talked.knows):
-        template = loop.follow_up
-    elif knows:
-        template = None
+    continues = resumed and bool(continued) and (talked is None or talked.knows)
+    template = continued if continues else None if knows or template is None else first
     task_fence, quoted = fence_of(task_text, loop), (loop.progress, loop.opinions)
     given = Material(
         loop=loop,
@@ -168,7 +167,7 @@ def _laid_out(given: Material, template: str, parts: Mapping[str, str], budgets:
     whole = {name: _as_it_is(given, name, budgets) for name in wanted}
     values |= {name: enclosed(text, template) for name, text in whole.items() if text is not None}
     text = fill(template, {name: values[name] for name in wanted})
-    forgotten = _forgotten(used, given.loop.tasks, is_known=template == given.loop.follow_up)
+    forgotten = _forgotten(used, given.loop.tasks, is_known=template == halves(given.loop.template or "")[1])
     allowed = given.loop.dialect.sections if given.loop.dialect else None
     return [text.strip(), *(parts[name] for name in forgotten if allowed is None or name in allowed)]
 

@@ -31,8 +31,10 @@ MARKERS = (
     "LOOP",
     "WORKSPACE",
 )
-FORMS = (*MARKERS, "FILE:PATH", "OUTPUT:CHARACTERS")
+FORMS = (*MARKERS, "FILE:PATH", "OUTPUT:CHARACTERS", "CONTINUED")
 OUTPUT_AT_MOST = 100_000  # characters
+_CONTINUED = "CONTINUED"  # alone on a line: what follows is for a round that continues a conversation
+_DIVIDER = re.compile(rf"^[ \t]*\{{\{{{_CONTINUED}\}}\}}[ \t\r]*(?:\n|\Z)", re.MULTILINE)
 _WORK = ("PROMPT", "TASK", "TASKS", "TASK_TEXT")  # at least one has to say what to do, or else the task list itself
 _TOKEN = re.compile(r"(?P<literal>\{\{\{\{)|\{\{(?P<name>[^{}\n]*)\}\}|(?P<open>\{\{)")
 _END_TAG = re.compile(r"</\s*([A-Za-z][\w.-]*)\s*>")
@@ -50,6 +52,10 @@ def problem(text: str, tasks: str = "", *, must_say_work: bool = True) -> str | 
         if token["name"] is None:
             continue
         sign, name = _parsed(token["name"])
+        if name == _CONTINUED:
+            if sign or opened or len(_DIVIDER.findall(text)) != 1 or not _DIVIDER.match(text.split("\n")[line - 1]):
+                return f"has {token[0]} on line {line}; it has a line of its own, once, and outside of sections"
+            continue
         if wrong := _wrong_name(name, line):
             return wrong
         if sign and text.split("\n")[line - 1].strip() != token[0]:
@@ -60,9 +66,15 @@ def problem(text: str, tasks: str = "", *, must_say_work: bool = True) -> str | 
             return f"has {token[0]} on line {line} that does not close the section above it"
     if opened:
         return f"has {{{{#{opened[-1][0]}}}}} on line {opened[-1][1]} without {{{{/{opened[-1][0]}}}}}"
-    if must_say_work and not markers(text).intersection((*_WORK, _parsed(f"FILE:{tasks}")[1])):
+    if must_say_work and not markers(halves(text)[0]).intersection((*_WORK, _parsed(f"FILE:{tasks}")[1])):
         return "does not say what to do: add {{PROMPT}}, {{TASK}} or {{TASKS}}"
     return None
+
+
+def halves(text: str) -> tuple[str, str]:
+    """What begins a conversation, and what a round that continues one gets instead; empty if it has no own template."""
+    first, *continued = _DIVIDER.split(text, maxsplit=1)
+    return first, "".join(continued)
 
 
 def markers(text: str, *, sections: bool = False) -> frozenset[str]:

@@ -34,7 +34,6 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # empty: the folder's
     settings: dict[str, tuple[str, ...]]
     template: str = ""  # the prompt of a round; the one of the settings unless given
-    follow_up: str = ""  # the prompt of a round that resumes the session
     sections: tuple[str, ...] | None = None  # of ours that may follow the template; None: all that must not be lost
     numbers_cut: bool = False  # does a round that was cut short use up a number?
     tasks_required: bool = True

@@ -70,7 +70,7 @@ def composed(given: Sources, turn: Turn, agent: Agent, task_text: str, fence: st
     """The prompt of a turn, with everything that it quotes."""
     loop, state = given.loop, given.state
     last = state.last.round if state.last else 0
-    wanted = markers(f"{loop.template or ''}\n{loop.follow_up or ''}", sections=True)
+    wanted = markers(loop.template or "", sections=True)
     return prompt.compose(
         loop,
         state,

@@ -54,7 +54,7 @@ def test_an_iteration_is_told_goal_task_summaries_and_the_failed_verification_in
 
 
 def test_an_iteration_with_no_news_and_no_documents_has_no_empty_headings() -> None:
-    text = template.fill(first(["it works"]), NOTHING_NEW)
+    text = template.fill(template.halves(first(["it works"]))[0], NOTHING_NEW)
     assert ("Summaries" in text, "Spec and plan" in text, "\n\n\n" in text) == (False, False, False)
     assert text.rstrip().endswith("Lists in lists must work.")
     assert template.fill(FOLLOW_UP, {**NOTHING_NEW, "TASK_TEXT": ""}).count("\n") < 4
@@ -89,7 +89,6 @@ def project(summary: str = "Write a parser.") -> Loop:
         sessions=Sessions.PER_TASK,
         by_task=TaskByTask(),
         template=first(["all tests pass"], [f"{ROOT}/{SPEC}", f"{ROOT}/{PLAN}"]),
-        follow_up=FOLLOW_UP,
         dialect=SpokenDialect(name="codex-loop", sections=()),
         worktree=Worktree(branch="codex-loop/shop", path=TREE, folder=TREE),
     )
@@ -147,7 +146,7 @@ def test_complete_on_a_red_tree_is_answered_behind_the_failed_verification() -> 
 def test_our_words_around_a_task_stay_short_and_can_be_cached() -> None:
     """X-21: within 5 KB and 1.5 KB, and what comes before the task is the same for all tasks."""
     assert template.problem(project().template or "") is None
-    assert template.problem(FOLLOW_UP) is None
+    assert template.halves(project().template or "")[1] == FOLLOW_UP
     assert len(composed(resumed=False).encode()) <= 5_120
     assert len(composed(resumed=True).encode()) <= 1_536
     head, _, _ = (project().template or "").partition("## Next task")

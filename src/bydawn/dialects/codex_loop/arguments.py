@@ -77,7 +77,6 @@ def start(config: Config, name: str, documents: tuple[str, ...] = ()) -> Start:
         name=name,
         settings=settings,
         template=prompt.template(config.goal.done_when, documents),
-        follow_up=prompt.FOLLOW_UP,
         sections=(),
         by_task=TaskByTask(
             rounds_each_run=run.max_iterations,

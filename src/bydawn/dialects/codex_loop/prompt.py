@@ -57,10 +57,12 @@ _DOCUMENTS = "## Spec and plan\n\nRead these first. They say how the tasks fit t
 
 
 def template(done_when: Iterable[str], documents: Iterable[str] = ()) -> str:
-    """The first prompt of a conversation. `documents` are absolute paths: a work tree may not have spec and plan."""
+    """The first prompt of a conversation and the next ones. `documents` are absolute paths: a work tree may not have
+    spec and plan."""
     read = _rows(documents)
     values = {"done_when": _rows(done_when), "documents": f"{_DOCUMENTS}{read}\n\n" if read else ""}
-    return re.sub("<(done_when|documents)>", lambda found: values[found[1]], _TEMPLATE)
+    first = re.sub("<(done_when|documents)>", lambda found: values[found[1]], _TEMPLATE)
+    return f"{first}\n{{{{CONTINUED}}}}\n{FOLLOW_UP}"
 
 
 def _rows(texts: Iterable[str]) -> str:

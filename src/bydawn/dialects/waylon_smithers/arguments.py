@@ -80,7 +80,6 @@ def start(words: Words, place: Place) -> Start:
         name=words.loop_id or _name(place),
         settings=_settings(words, sandbox, todo),
         template=texts.template(words.promise_mode, words.completion_promise, words.hard_stop_token if todo else ""),
-        follow_up=texts.follow_up(words.promise_mode, words.completion_promise),
         tasks_required=False,
         holds_tests=True,
         words=kept | ({"outside_git": "perhaps"} if words.skip_git_repo_check else {}),
@@ -116,7 +115,6 @@ def changed(loop: Loop, given: Changes) -> Loop:
         sandbox=Sandbox(SANDBOXES[sandbox]) if sandbox else loop.sandbox,
         promise=replace(loop.promise, text=text, mode=mode),
         template=texts.template(shown, text, loop.checkpoint.token if loop.checkpoint else ""),
-        follow_up=texts.follow_up(shown, text),
         dialect=replace(loop.dialect, words=kept),
     )
 

@@ -48,14 +48,10 @@ at the work tree before you go on. Only when everything is done and verified, en
 
 
 def template(mode: str, promise: str, token: str) -> str:
-    """The prompt of an iteration that begins a session; braces of the person's own are only text."""
-    todo = _TODO % _literal(token) if token else ""
-    return _HEADER % (mode, _shown(mode, promise)) + todo + _NEWS
-
-
-def follow_up(mode: str, promise: str) -> str:
-    """The short prompt of an iteration that goes on with the session."""
-    return _FOLLOW_UP % _shown(mode, promise)
+    """The prompt of an iteration that begins a session, and the short one of one that goes on with it; braces of the
+    person's own are only text."""
+    todo, shown = _TODO % _literal(token) if token else "", _shown(mode, promise)
+    return f"{_HEADER % (mode, shown)}{todo}{_NEWS}{{{{CONTINUED}}}}\n{_FOLLOW_UP % shown}"
 
 
 def _shown(mode: str, promise: str) -> str:

@@ -145,7 +145,6 @@ def _wanted(dialect: Dialect, request: Start, gathered: Settings, workspace: Pat
         prompt=request.prompt,
         dialect=spoken,
         template=request.template or wanted.loop.template,
-        follow_up=request.follow_up or None,
         tasks_required=request.tasks_required,
         promise_required=request.promise_required,
         changed_tests=wanted.loop.changed_tests if request.holds_tests else ChangedTests.REPORT,
