@@ -1,13 +1,18 @@
 """Every dialect in the table is one that can be spoken."""
 
 import sys
+from pathlib import Path
 
 import click
 import pytest
 
 from bydawn import dialects
 from bydawn.cli.dialects import WithNameless, commands
+from bydawn.core.loop import ChangedTests
+from bydawn.dialects.seam import Start
+from bydawn.operations.dialects import begin
 from dialects import made_up
+from dialects.made_up import DAY_BOOK
 
 NAMES = [*dialects.TABLE, made_up.NAME]
 
@@ -88,3 +93,15 @@ def test_it_is_known_which_words_start_a_loop(words: list[str], starts: bool) ->
 )
 def test_without_a_nameless_command_the_first_words_decide(words: list[str], starts: bool) -> None:
     assert dialects.starts_a_loop(made_up.NAME, words) is starts
+
+
+@pytest.mark.parametrize("holds", [False, True])
+def test_changed_tests_are_only_reported_where_a_document_says_what_ends_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, holds: bool
+) -> None:
+    for name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    (workspace := tmp_path / "shop").mkdir()
+    start = Start(prompt="go", name="late", settings={"agent": ("demo",)}, holds_tests=holds)
+    loop = begin.plan(DAY_BOOK, start, begin.gather(DAY_BOOK, start, workspace), workspace).loop
+    assert loop.changed_tests is (ChangedTests.HOLD if holds else ChangedTests.REPORT)

@@ -22,6 +22,11 @@ SANDBOXES = {"read-only": "read-only", "workspace-write": "workspace", "danger-f
 APPROVALS = ("untrusted", "on-failure", "on-request", "never")
 
 
+def test_where_it_has_checks_changed_tests_are_held() -> None:
+    """Its document says nothing of checks."""
+    assert asked().holds_tests
+
+
 def setting(key: str, **given: Any) -> str:
     [word] = asked(**given).settings[key]
     return word
