@@ -225,11 +225,12 @@ def test_a_loop_that_is_in_the_way_is_told_of_in_a_sentence(home: Home) -> None:
 
 
 def test_what_cannot_be_typed_again_is_named_and_its_place_is_held(home: Home) -> None:
-    home.run(home.rounds([DONE]), "--max-failures", "7", "--round-timeout", "5m")
+    home.run(home.rounds([DONE]), "--max-failures", "7", "--until", "2030-01-01", "--agent-env", "A=secret-of-mine")
     refused = home.bydawn("tell", "repo", "more")
     [another] = commands_in(refused.err)
     assert another.endswith(" …")
-    assert "limits" in refused.err and "timeouts" in refused.err
+    assert " --max-failures 7 " in another, "the others are not left out"
+    assert "… is the rest of its settings: agent_env, until" in refused.err and "secret-of-mine" not in refused.err
     assert paste(home, another).code == 2
     assert not home.has_loop("repo-2")
 

@@ -425,7 +425,7 @@ def test_a_finished_loop_s_list_can_grow_for_another_loop(home: Home) -> None:
     answer = tasks(home, "add", "repo", "b")
     assert answer.code == 0
     assert (
-        "repo is already complete. For the new task, start a new one: `bydawn run --new 'fix it' -t TODO.md"
+        "repo is already complete. For the new task, start a new one: `bydawn run --new 'fix it' -a demo -t TODO.md`"
         in answer.out
     )
 

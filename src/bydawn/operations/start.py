@@ -3,7 +3,9 @@
 import os
 import shlex
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -11,9 +13,8 @@ from msgspec.structs import replace
 from bydawn import agents
 from bydawn.core import answers, kinds
 from bydawn.core.agent import AgentCommand, turn_of
-from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
-from bydawn.core.loop import BoxMode, CommitMode, Hooks, Loop, OnHookFailure, differences
+from bydawn.core.loop import CommitMode, Loop, Promise, differences
 from bydawn.core.redact import rewritten
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER
@@ -23,7 +24,8 @@ from bydawn.operations.checked_loop import checked_loop, doubts
 from bydawn.operations.loop_request import LoopRequest
 from bydawn.operations.plan import Plan, warned
 from bydawn.operations.preconditions import checked_workspace, refuse_by_hand, refuse_inside_a_round
-from bydawn.settings.table import BY_KEY
+from bydawn.settings.setting import Setting
+from bydawn.settings.table import TABLE
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import OVER, Registry, Standing, beside, free_name
 from bydawn.system.reading import FileTexts
@@ -92,10 +94,6 @@ def _refuse_unsafe(root: Path, workspace: Path) -> None:
 
 
 _SHORT = 200  # characters of a prompt that is still easy to paste
-_WORDS = ("sandbox", "model", "profile", "effort", "progress", "opinions")  # settings with a single word as value
-_LISTS = ("protect", "box_write", "pass_env")  # … and with several
-_OWN = {"prompt", "agent", "others", "tasks", "task_folder", "checks", "hooks", "box", "worktree"}  # each in its way
-_TYPED_AGAIN = {*_OWN, *_WORDS, *_LISTS}
 
 
 def another(loop: Loop) -> str:
@@ -108,68 +106,62 @@ def another(loop: Loop) -> str:
 
 def typed_again(loop: Loop) -> tuple[Act, str]:
     """The command that starts the same loop again, and what a `…` in it means."""
-    words = [shlex.quote(word) for word in _typed_again(loop)]
+    usual = CommitMode.ON if loop.worktree else CommitMode.OFF
+    default = Loop(id="", uid="", workspace="", created_at=loop.created_at, prompt=loop.prompt, agent="", commit=usual)
+    typed, rest = [*_goal_again(loop)], []
+    for row in TABLE:
+        value = _said(row, loop)
+        if not row.flags or value in (None, (), _said(row, default)):
+            continue
+        # Nobody may read a secret, a time has passed by then, and of a template only its text was kept.
+        if row.secret or row.kind is kinds.MOMENT or row.key == "template":
+            rest.append(row.key)
+        else:
+            typed += _flag_again(row, value)
+    words = [shlex.quote(word) for word in typed]
     if any("`" in word or not word.isprintable() for word in words):  # it would be unclear where the command ends
         return Act("run --new", PLACEHOLDER), ""
-    typed = _TYPED_AGAIN | ({"limits"} if _are_typed(loop.limits) else set())
-    usual = CommitMode.ON if loop.worktree else CommitMode.OFF
-    default = Loop(
-        id="", uid="", workspace="", created_at=loop.created_at, prompt=loop.prompt, agent=loop.agent, commit=usual
-    )
-    rest = [name for name in differences(default, loop) if name not in typed]
     left_out = f"{PLACEHOLDER} is the rest of its settings: {', '.join(rest)}" if rest else ""
     return Act(" ".join(["run --new", *words, *([PLACEHOLDER] if rest else [])])), left_out
 
 
-def _typed_again(loop: Loop) -> Iterator[str]:
+def _goal_again(loop: Loop) -> Iterator[str]:
     if loop.prompt:
         is_short = len(loop.prompt) <= _SHORT and loop.prompt.isprintable() and loop.prompt[0] not in "-@"
         yield loop.prompt if is_short else PLACEHOLDER
     if Path.cwd() != Path(loop.workspace):
         yield from ("-C", loop.workspace)
-    if loop.tasks:
-        yield from ("-t", loop.tasks)
-    for agent in loop.pool:
-        yield from ("-a", agent)
-    for check in loop.checks:
-        yield from (BY_KEY[check.setting].flags[0], check.as_text)
-    for name in _WORDS:
-        if value := getattr(loop, name):
-            yield from (f"--{name}", str(value))
-    for name in _LISTS:
-        for item in getattr(loop, name):
-            yield from (f"--{name.replace('_', '-')}", item)
-    if loop.box is not BoxMode.AUTO:
-        yield from ("--box", loop.box.value)
-    if loop.worktree:
-        yield "--worktree"
-    yield from _hooks_again(loop.hooks)
-    if _are_typed(loop.limits):
-        yield from _limits_again(loop.limits)
 
 
-def _hooks_again(hooks: Hooks) -> Iterator[str]:
-    for name, commands in hooks.commands.items():
-        for command in commands:
-            yield from (f"--{name.replace('_', '-')}", command)
-    if hooks.on_failure is not OnHookFailure.IGNORE:
-        yield from ("--on-hook-failure", hooks.on_failure.value)
+def _said(row: Setting, loop: Loop) -> Any:
+    """What a loop says of a setting, as its kind writes it; None if a loop does not know it."""
+    match row.key:
+        case "prompt":
+            return None  # it is no flag
+        case "agent":
+            return tuple(filter(None, loop.pool))
+        case "check" | "require_path" | "require_text":
+            return tuple(check.as_text for check in loop.checks if check.setting == row.key)
+        case "checkpoint" if loop.checkpoint:
+            return f"{loop.checkpoint.token}:{loop.checkpoint.mode}"
+        case "done_when":
+            return loop.promise.text if loop.promise else None
+        case "done_mode" | "done_match":
+            return getattr(loop.promise or Promise(), row.key.removeprefix("done_"))
+        case "budget":
+            unit, amount = ("usd", loop.limits.usd) if loop.limits.usd else ("tok", loop.limits.tokens)
+            return kinds.amount_text(unit, amount) if amount else None
+        case "worktree":
+            return loop.worktree is not None or None  # the new loop needs a branch of its own
+        case _:
+            return attrgetter(row.field)(loop) if row.field else None
 
 
-def _limits_again(limits: Limits) -> Iterator[str]:
-    if limits.rounds != Limits().rounds:
-        yield from ("-n", str(limits.rounds))
-    if limits.seconds:
-        yield from ("--for", kinds.span_text(limits.seconds))
-    if limits.tokens:
-        yield from ("--budget", kinds.amount_text("tok", limits.tokens))
-    if limits.usd:
-        yield from ("--budget", kinds.amount_text("usd", limits.usd))
-
-
-def _are_typed(limits: Limits) -> bool:
-    """Are only the usual limits set? A time to stop is in the past by then."""
-    return limits == Limits(rounds=limits.rounds, seconds=limits.seconds, tokens=limits.tokens, usd=limits.usd)
+def _flag_again(row: Setting, value: Any) -> list[str]:
+    if isinstance(value, bool):
+        return [row.flags[0 if value is False else -1]]
+    items = value if row.kind.many else [row.kind.write(value)]
+    return [word for item in items for word in (row.flags[0], item)]
 
 
 def rehearse(planned: Plan) -> Rehearsal:
