@@ -7,7 +7,8 @@ import click
 import msgspec
 import pytest
 
-from bydawn.cli.dialects.waylon_smithers import COMMANDS, start
+from bydawn.cli.dialects import given_in
+from bydawn.cli.dialects.waylon_smithers import COMMANDS, start, workspace_at
 from bydawn.core.breakers import Limits
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Match, Mode, OnInterrupt, Promise, Sandbox, Sessions
@@ -75,7 +76,9 @@ def choices(option: click.Option) -> tuple[str, ...]:
 
 def default(option: click.Option) -> str | None:
     """None for a switch, which has none in the document either."""
-    return None if option.is_flag or not option.show_default else str(option.default)
+    holds = getattr(arguments.Words(prompt=None), option.name or "")
+    assert holds in (None, False) or (option.help or "").endswith(f"  [default: {holds}]")
+    return str(holds) if holds else None
 
 
 def test_every_option_of_the_document_is_there_with_its_default_and_its_choices() -> None:
@@ -437,8 +440,8 @@ def test_a_value_may_stand_behind_a_space_or_an_equals_sign(command: click.Comma
 def test_options_may_stand_before_the_prompt_and_cd_chooses_the_workspace(folder: Path) -> None:
     """W-020, W-026."""
     words = parsed("--full-auto", "--cd", "other", "--state-file", "s.json", "fix it")
-    place = Place(folder=str(folder), workspace=str(words.pop("workspace")), now=EVENING)
-    request = arguments.start(arguments.Words(**words), place)
+    place = Place(folder=str(folder), workspace=str(workspace_at(words["cd"])), now=EVENING)
+    request = arguments.start(arguments.Words(**given_in(words)), place)
     assert (request.prompt, place.workspace) == ("fix it", str(folder / "other"))
     assert request.name.startswith("other-2")
     assert request.paths == {"state_file": f"{folder}/s.json"}
@@ -461,9 +464,7 @@ def test_the_words_that_go_on_past_a_hard_stop_are_understood(folder: Path) -> N
 )
 def test_the_examples_of_the_document_are_understood(words: tuple[str, ...], rounds: str, sandbox: str) -> None:
     """W-020, W-021, W-022, W-030."""
-    given = heard(start, *words)
-    del given["workspace"]
-    request = arguments.start(arguments.Words(**given), HERE)
+    request = arguments.start(arguments.Words(**given_in(heard(start, *words))), HERE)
     assert request.settings["rounds"] == (rounds,)
     assert request.settings["done_when"] == ("DONE",)
     assert request.settings["sandbox"] == (sandbox,)

@@ -1,14 +1,19 @@
 """Another tool's command line, which is a click command of its own in a file here."""
 
+from collections.abc import Callable
+from functools import reduce
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from bydawn import __version__, dialects
 from bydawn.cli.command import Command, Group, command, option
 from bydawn.core.errors import UserError
+from bydawn.core.options import Option, options_of
+from bydawn.process.guardian import Tether
 
 # The one line of a tool's help that names another program.
 FURTHER = "`bydawn show` and `why` say more, `bydawn doctor --repair` repairs."
@@ -48,6 +53,27 @@ def commands(name: str) -> click.Group:
     """All commands of a dialect, which its file calls COMMANDS."""
     found: click.Group = import_module(f"bydawn.cli.dialects.{dialects.TABLE[name].module}").COMMANDS
     return found
+
+
+def options(struct: type[msgspec.Struct], *fields: str) -> Callable[[Any], Any]:
+    """An option for each field of a struct that is typed, or for some of them; None, or (), where it is not given."""
+    found = options_of(struct)
+    made = [_option(found[name]) for name in fields or found]
+    return lambda function: reduce(lambda inner, each: each(inner), reversed(made), function)
+
+
+def _option(each: Option) -> Callable[[Any], Any]:
+    kind: Any = click.Choice(each.typed.choices) if each.typed.choices else each.kind
+    if each.least is not None:
+        limited: Any = click.IntRange if each.kind is int else click.FloatRange
+        kind = limited(each.least, each.most)
+    how = {"is_flag": True, "default": None} if kind is bool else {"type": kind, "multiple": each.many}
+    return option(each.flag, each.field, metavar=each.typed.metavar, help=each.help.strip(), **how)
+
+
+def given_in(words: dict[str, Any]) -> dict[str, Any]:
+    """What was typed of them; a struct has its own defaults."""
+    return {name: value for name, value in words.items() if value not in (None, ())}
 
 
 class WithNameless(Group):

@@ -8,9 +8,9 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
-from bydawn.cli.dialects import FURTHER, WithNameless, trust_command
+from bydawn.cli.dialects import FURTHER, WithNameless, given_in, options, trust_command
 from bydawn.cli.dialects.codex_loop_daemon import daemon, service
-from bydawn.cli.dialects.codex_loop_options import CYCLE_SLEEP, HELP, in_project
+from bydawn.cli.dialects.codex_loop_options import HELP, in_project
 from bydawn.cli.dialects.codex_loop_reports import REPORTS
 from bydawn.cli.dialects.log_screen import line
 from bydawn.cli.dialects.skill_command import skill_command
@@ -19,6 +19,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import EXIT_CODES, End, TaskStatus
 from bydawn.dialects.codex_loop.config import CONFIG, NAME
+from bydawn.operations.dialects.codex_loop.running import Options, RunOptions
 from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:
@@ -96,12 +97,7 @@ def _show(proposal: "Proposal", after_init: tuple[str, ...]) -> None:
 
 @command()
 @in_project
-@option("--continuous", is_flag=True, help="Go on by itself, cycle after cycle, until all is done.")
-@option("--retry-blocked", is_flag=True, help="Try blocked tasks again, in every cycle.")
-@option("--cycle-sleep-seconds", **CYCLE_SLEEP)
-@option("--max-cycles", metavar="N", type=click.IntRange(1), help="At most so many cycles.")
-@option("--retry-errors", is_flag=True, help="Begin another cycle after Codex itself failed, too.")
-@option("--max-error-retries", metavar="N", type=click.IntRange(0), help="At most so many such cycles in a row.")
+@options(RunOptions, "continuous", *Options.__struct_fields__, "retry_errors", "max_error_retries")
 @option("--done", metavar="IDS", default="", help="Note that these tasks are done already: 001,002.")
 @option(
     "--heartbeat-path",
@@ -113,12 +109,12 @@ def _show(proposal: "Proposal", after_init: tuple[str, ...]) -> None:
 def run(tether: Tether | None, /, root: Path, done: str, heartbeat_path: Path | None, **given: Any) -> int:
     """Let Codex do one task after the other"""
     from bydawn.cli.dialects import codex_loop_run as running
-    from bydawn.operations.dialects.codex_loop.running import RunOptions, refuse_beside_another
+    from bydawn.operations.dialects.codex_loop.running import refuse_beside_another
     from bydawn.operations.preconditions import refuse_inside_a_round
 
     assert tether  # noqa: S101 - what starts a loop runs under a guardian
     refuse_inside_a_round()
-    typed = {name: value for name, value in given.items() if value is not None and value is not False}
+    typed = given_in(given)
     for name in typed if "continuous" not in typed else ():
         if name != "retry_blocked":
             line(f"  ! --{name.replace('_', '-')} has no effect without --continuous", err=True)

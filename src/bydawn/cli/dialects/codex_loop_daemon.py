@@ -12,17 +12,18 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.command import Command, Group, command, option
-from bydawn.cli.dialects.codex_loop_options import CYCLE_SLEEP, HELP, in_project
+from bydawn.cli.dialects import given_in, options
+from bydawn.cli.dialects.codex_loop_options import HELP, in_project
 from bydawn.cli.dialects.log_screen import line
 from bydawn.core.errors import UserError
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.watching import BACK_OFF
 from bydawn.dialects.codex_loop.config import NAME
+from bydawn.operations.dialects.codex_loop.running import Options
 
 if TYPE_CHECKING:
     from bydawn.core.values import Restart
     from bydawn.host.watchdog import Kept
-    from bydawn.operations.dialects.codex_loop.running import Options
     from bydawn.operations.dialects.codex_loop.watchdog import WatchStatus
     from bydawn.process.guardian import Tether
     from bydawn.store.lock import Lock
@@ -31,13 +32,13 @@ _DAEMON, _SERVICE = "daemon", "service"
 _BEGUN = "begun"
 _LAST_LINES = 5
 
-Act = Callable[[Path, "Options"], str | None]  # what it says; nothing: how the watchdog is now
+Act = Callable[[Path, Options], str | None]  # what it says; nothing: how the watchdog is now
 
 
 # -- the watchdog ------------------------------------------------------------------------------------------------------
 
 
-def watch(root: Path, kind: str, options: "Options", held: "Lock", front: int = -1, back_off: float = BACK_OFF) -> None:
+def watch(root: Path, kind: str, options: Options, held: "Lock", front: int = -1, back_off: float = BACK_OFF) -> None:
     """Keep the project running, in this process, until it has ended, or we are asked to end."""
     from bydawn.cli.many import exhausted
     from bydawn.host.watchdog import Watchdog
@@ -62,7 +63,7 @@ def watch(root: Path, kind: str, options: "Options", held: "Lock", front: int = 
     ).run([watchdog.kept(root, kind, partial(_begin, root, kind, options, waiting))])
 
 
-def _begin(root: Path, kind: str, options: "Options", waiting: list[int], restart: "Restart | None") -> int:
+def _begin(root: Path, kind: str, options: Options, waiting: list[int], restart: "Restart | None") -> int:
     """In a child: one run of the project, under a guardian."""
     from msgspec.structs import asdict
 
@@ -108,7 +109,7 @@ def _complain(text: str) -> None:
 # -- daemon ------------------------------------------------------------------------------------------------------------
 
 
-def _start(root: Path, options: "Options") -> None:
+def _start(root: Path, options: Options) -> None:
     """Ask and refuse here, in front of a person; then let a process of its own watch."""
     from bydawn.cli import many  # noqa: F401 - it loads once what every run needs
     from bydawn.operations.dialects.codex_loop import running, watchdog
@@ -132,7 +133,7 @@ def _start(root: Path, options: "Options") -> None:
     raise UserError("the daemon has not begun", cause=cause, hint=f"`{NAME} run` shows all of it here")
 
 
-def _be_the_daemon(root: Path, options: "Options", log: int, front: int) -> int:
+def _be_the_daemon(root: Path, options: Options, log: int, front: int) -> int:
     from bydawn.cli.program import shielded
     from bydawn.operations.dialects.codex_loop import watchdog
     from bydawn.process.guardian import leave_for
@@ -146,13 +147,13 @@ def _be_the_daemon(root: Path, options: "Options", log: int, front: int) -> int:
     return shielded(work)
 
 
-def _stop(root: Path, _: "Options") -> str:
+def _stop(root: Path, _: Options) -> str:
     from bydawn.operations.dialects.codex_loop import watchdog
 
     return "The daemon has ended." if watchdog.stop(root, _complain) else "No daemon runs here."
 
 
-def _restart(root: Path, options: "Options") -> None:
+def _restart(root: Path, options: Options) -> None:
     _refuse_before(root, _DAEMON)
     _stop(root, options)
     _start(root, options)
@@ -161,7 +162,7 @@ def _restart(root: Path, options: "Options") -> None:
 # -- service -----------------------------------------------------------------------------------------------------------
 
 
-def _serve(root: Path, options: "Options") -> str:
+def _serve(root: Path, options: Options) -> str:
     from bydawn.operations.dialects.codex_loop import watchdog
 
     if why := watchdog.rests(root):
@@ -172,7 +173,7 @@ def _serve(root: Path, options: "Options") -> str:
     return ""
 
 
-def _install(root: Path, options: "Options", *, again: bool = False) -> None:
+def _install(root: Path, options: Options, *, again: bool = False) -> None:
     from bydawn.operations.dialects.codex_loop import running, watchdog
     from bydawn.operations.service import logout
 
@@ -188,7 +189,7 @@ def _install(root: Path, options: "Options", *, again: bool = False) -> None:
         _complain(note + "".join(f" `{step.command}`: {step.why}." for step in steps))
 
 
-def _uninstall(root: Path, options: "Options") -> str:
+def _uninstall(root: Path, options: Options) -> str:
     from bydawn.operations.dialects.codex_loop import watchdog
 
     manager, unit = watchdog.unit(root, options)
@@ -202,19 +203,14 @@ def _uninstall(root: Path, options: "Options") -> str:
 
 # -- their commands ----------------------------------------------------------------------------------------------------
 
-_OPTIONS = (
-    option("--max-cycles", metavar="N", type=click.IntRange(1), help="At most so many cycles."),
-    option("--cycle-sleep-seconds", **CYCLE_SLEEP, default=60.0),
-    option("--retry-blocked", is_flag=True, help="Try blocked tasks again, in every cycle."),
-)
 _as_json = option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
 def _verb(kind: str, name: str, about: str, act: Act, *, with_options: bool = False) -> Command:
     def run(root: Path, as_json: bool, **given: Any) -> int:
-        from bydawn.operations.dialects.codex_loop import running, watchdog
+        from bydawn.operations.dialects.codex_loop import watchdog
 
-        said = act(root, running.Options(**given))
+        said = act(root, Options(**given_in(given)))
         if as_json or said is None:
             _show(watchdog.status(root, kind), as_json=as_json)
         elif said:
@@ -222,7 +218,7 @@ def _verb(kind: str, name: str, about: str, act: Act, *, with_options: bool = Fa
         return 0
 
     made: Any = run
-    for each in (_as_json, *(_OPTIONS if with_options else ()), in_project):
+    for each in (_as_json, *([options(Options)] if with_options else []), in_project):
         made = each(made)
     return command(name=name, help=about, hidden=not about)(made)
 
@@ -248,7 +244,7 @@ def _show(status: "WatchStatus", *, as_json: bool) -> None:
             click.echo(f"{name}: {plain(value)}")
 
 
-def _looks(root: Path, options: "Options") -> None:
+def _looks(root: Path, options: Options) -> None:
     """Only show how it is."""
 
 

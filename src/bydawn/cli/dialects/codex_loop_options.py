@@ -1,18 +1,12 @@
 """What several files of codex-loop's command line need: its project, and how its commands show help."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from bydawn.cli.command import option
 
 HELP = {"help_option_names": ["-h", "--help"]}
-CYCLE_SLEEP: dict[str, Any] = {
-    "metavar": "N",
-    "type": click.FloatRange(0, 1e7),
-    "help": "Between two cycles.  [default: 60]",
-}
 
 
 def _root(ctx: click.Context, param: click.Parameter, given: Path) -> Path:  # noqa: ARG001 - click's

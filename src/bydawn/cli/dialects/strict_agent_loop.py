@@ -8,19 +8,12 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
+from bydawn.cli.dialects import options
 from bydawn.cli.dialects.strict_agent_loop_skill import HOW, install_skill
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, visible
 from bydawn.core.values import EXIT_CODES, End
-from bydawn.dialects.strict_agent_loop.contract import (
-    EFFORTS,
-    LEAST_CONTEXT,
-    MODES,
-    MOST_CONTEXT,
-    MOST_ITERATIONS,
-    SANDBOXES,
-    Contract,
-)
+from bydawn.dialects.strict_agent_loop.contract import EFFORTS, MOST_ITERATIONS, SANDBOXES, Contract
 from bydawn.dialects.strict_agent_loop.paths import NAME, round_summary
 from bydawn.process.guardian import Tether
 
@@ -32,7 +25,6 @@ if TYPE_CHECKING:
 _COUNT = click.IntRange(1, MOST_ITERATIONS)
 _SECONDS = click.FloatRange(0, 1e7)
 _EXIT_STOPPED = 2
-_DEFAULT = Contract(task="", goal="", stop_condition="")
 
 
 def _addressed(function: Any) -> Any:
@@ -57,57 +49,7 @@ _as_json = option("--json", "as_json", is_flag=True, help="Print JSON.")
 @option("--workspace-root", metavar="PATH", help="The repository; deliverables go there.")
 @option("--task-id", metavar="ID", help="Letters, digits and -.  [default: from the time and the goal]")
 @option("--state", metavar="PATH", help="The same as both: .codex-loop/tasks/<task-id>/state.json in the repository.")
-@option("--goal", metavar="TEXT", help="What is to be achieved.")
-@option("--global-stop-condition", "stop_condition", metavar="TEXT", help="When the task is over.")
-@option("--success-evidence", "evidence", metavar="TEXT", multiple=True, help="What shows success; repeatable.")
-@option("--blocker-definition", "blocker", metavar="TEXT", help="What only a person can remove.")
-@option("--next-task", metavar="TEXT", help="The first atomic task.")
-@option("--operating-mode", "mode", type=click.Choice(MODES), help="Who works on it.  [default: interactive]")
-@option("--max-iterations", metavar="N", type=_COUNT, help=f"[default: {_DEFAULT.max_iterations}]")
-@option(
-    "--max-no-progress-rounds",
-    "max_no_progress",
-    metavar="N",
-    type=_COUNT,
-    help=f"[default: {_DEFAULT.max_no_progress}]",
-)
-@option(
-    "--max-context-chars",
-    "context_chars",
-    metavar="N",
-    type=click.IntRange(LEAST_CONTEXT, MOST_CONTEXT),
-    help=f"[default: {_DEFAULT.context_chars}]",
-)
-@option("--executor-agent-id", "executor", metavar="ID", help="The subagent that does the work.")
-@option("--stop-command", "commands", metavar="CMD", multiple=True, help="Must exit with 0; repeatable.")
-@option("--require-path", "paths", metavar="PATH", multiple=True, help="Must exist; repeatable.")
-@option("--require-text", "texts", metavar="PATH::TEXT", multiple=True, help="Must be in that file; repeatable.")
-@option("--supervisor-codex-bin", "codex_bin", metavar="PATH", help="[default: codex]")
-@option("--supervisor-model", "model", metavar="MODEL", help="[default: Codex's own]")
-@option(
-    "--supervisor-reasoning-effort",
-    "effort",
-    type=click.Choice(EFFORTS),
-    help="low or medium helps when a provider is overloaded.",
-)
-@option("--supervisor-sandbox", "sandbox", type=click.Choice(SANDBOXES), help=f"[default: {_DEFAULT.sandbox}]")
-@option(
-    "--supervisor-resume-existing-thread",
-    "resume_thread",
-    is_flag=True,
-    default=None,
-    help="Resume Codex's thread; a fresh one is the default.",
-)
-@option(
-    "--supervisor-max-rounds-per-invocation", "budget", metavar="N", type=_COUNT, help=f"[default: {_DEFAULT.budget}]"
-)
-@option(
-    "--supervisor-max-consecutive-failures",
-    "max_failures",
-    metavar="N",
-    type=_COUNT,
-    help=f"[default: {_DEFAULT.max_failures}]",
-)
+@options(Contract)
 @option("--force", is_flag=True, help="Start again; the old task is kept as <task-id>.1.")
 def init_state(
     workspace_root: str | None,

@@ -1,7 +1,7 @@
 """The command line of waylon-smithers, and what it prints."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,14 @@ import msgspec
 
 from bydawn.cli import render
 from bydawn.cli.command import command, option
-from bydawn.cli.dialects import FURTHER, WithNameless, running
+from bydawn.cli.dialects import FURTHER, WithNameless, given_in, options, running
 from bydawn.cli.dialects.waylon_smithers_loops import elsewhere, find, refuse_anothers, state_of, typed
 from bydawn.cli.voice import DialectVoice
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import Act, Next, Status
 from bydawn.dialects.waylon_smithers import DIALECT, arguments, files, texts
-from bydawn.dialects.waylon_smithers.arguments import APPROVALS, MODES, NAME, SANDBOXES, Changes, Words
+from bydawn.dialects.waylon_smithers.arguments import NAME, Changes, Words
 from bydawn.operations import changing, first_files, steer
 from bydawn.operations.amounts import plural
 from bydawn.operations.dialects import begin, end, loops
@@ -29,23 +29,17 @@ from bydawn.process.guardian import Tether
 from bydawn.store import lock
 from bydawn.store.registry import Standing
 
-DEFAULTS = Words(prompt=None)
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
 # -- words that several commands share ---------------------------------------------------------------------------------
 
 
-def _choice(flag: str, choices: Iterable[str], **attributes: Any) -> Callable[[Any], Any]:
-    return option(flag, type=click.Choice([*choices]), metavar="|".join(choices), **attributes)
-
-
-def _default(key: str) -> dict[str, Any]:
-    """The default of the document."""
-    return {"default": getattr(DEFAULTS, key), "show_default": True}
-
-
 def _workspace(ctx: click.Context, param: click.Parameter, given: str | None) -> Path:  # noqa: ARG001 - click's
+    return workspace_at(given)
+
+
+def workspace_at(given: str | None) -> Path:
     arguments.refuse_blank("--cd", given)
     return checked_workspace(Path(given) if given else Path.cwd())
 
@@ -85,62 +79,12 @@ Exit codes
 
 @command(name=NAME, epilog=_EPILOG, context_settings=HELP)
 @click.argument("prompt", required=False, metavar="PROMPT")
-@option("--max-iterations", metavar="N", type=int, help="Stop after N iterations.", **_default("max_iterations"))
-@option(
-    "--completion-promise",
-    metavar="TEXT",
-    help="What Codex must say when it is done.",
-    **_default("completion_promise"),
-)
-@_choice(
-    "--promise-mode",
-    MODES,
-    help="How it says that: <promise>TEXT</promise>, TEXT alone, or a pattern.",
-    **_default("promise_mode"),
-)
-@_choice(
-    "--done-match",
-    ("end", "own-line", "anywhere"),
-    help="Where in the reply it counts; `anywhere` accepts a mention.",
-    **_default("done_match"),
-)
-@option("--loop-id", metavar="ID", help="Id of the loop.  [default: repository name and time]")
-@option("--state-file", metavar="PATH", help="State file.  [default: .codex/waylon-smithers/loops/ID.json]")
-@option(
-    "--cd",
-    "workspace",
-    metavar="PATH",
-    callback=_workspace,
-    help="The workspace root; other paths are relative to the current folder.  [default: .]",
-)
-@option("--model", metavar="MODEL", help="Codex's model.")
-@option("--profile", metavar="PROFILE", help="Codex's profile.")
-@_choice("--sandbox", SANDBOXES, help="What Codex may do.  [default: read-only]")
-@option(
-    "--full-auto",
-    is_flag=True,
-    help="Let Codex edit files here without asking: --sandbox workspace-write.",
-)
-@_choice(
-    "--ask-for-approval",
-    APPROVALS,
-    help="Recorded in the state file. `codex exec` never asks; it refuses what needs approval.",
-)
-@option("--skip-git-repo-check", is_flag=True, help="Work outside a git repository.")
-@option(
-    "--jsonl-events",
-    metavar="PATH",
-    help="Also write Codex's events to this file, or to one file per iteration in this folder.",
-)
-@option("--last-message-dir", metavar="PATH", help="Folder for replies.  [default: .codex/waylon-smithers/loops/ID/]")
-@option("--summary-json", metavar="PATH", help="Summary file.  [default: summary.json in that folder]")
-@option("--todo-file", metavar="PATH", help="A task list with HARD STOP lines, where a person must look.")
-@option("--hard-stop-token", metavar="STRING", help="The text of such a line.", **_default("hard_stop_token"))
-@_choice("--hard-stop-mode", ("pause", "exit"), help="Ask on a terminal, or always stop.", **_default("hard_stop_mode"))
+@options(Words)
 @click.pass_obj
-def start(tether: Tether | None, /, workspace: Path, **given: Any) -> int:
+def start(tether: Tether | None, /, **given: Any) -> int:
     """Run Codex on a prompt again and again, in one session, until it gives its promise."""
-    words = Words(**given)
+    words = Words(**{"prompt": None} | given_in(given))
+    workspace = workspace_at(words.cd)
     _refuse_stray_command(words.prompt)
     wanted = arguments.start(words, loops.place_of(workspace))
     try:
@@ -178,11 +122,7 @@ def _refuse_outside_git(workspace: Path, *, allowed: bool) -> None:
 @_which
 @_cd
 @option("--max-iterations", "cap", metavar="N", type=int, help="A new cap.")
-@option("--completion-promise", metavar="TEXT", help="Another promise.")
-@_choice("--promise-mode", MODES, help="Another way to say it.")
-@option("--model", metavar="MODEL", help="Another model.")
-@_choice("--sandbox", SANDBOXES, help="What Codex may do from now on.")
-@option("--full-auto", is_flag=True, help="Let Codex edit files here from now on.")
+@options(Changes)
 @option("--note", metavar="TEXT", help="An answer, or what to do differently; it goes into the next prompt.")
 @option("--accept", is_flag=True, help="Keep protected files, and lines of the list, as Codex has changed them.")
 @click.pass_obj
@@ -207,7 +147,7 @@ def resume(
     _refuse_to_resume(standing, cap)
     planned = begin.plan_resume(standing, accept=accept)
     if any(given.values()):
-        loop = arguments.changed(planned.loop, Changes(**given))
+        loop = arguments.changed(planned.loop, Changes(**given_in(given)))
         changing.change(standing, loop)
     if note:
         steer.tell(standing, note)

@@ -8,6 +8,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
+from bydawn.core.options import Typed
 
 Mode = Literal["interactive", "unattended"]
 INTERACTIVE, UNATTENDED = "interactive", "unattended"
@@ -17,7 +18,6 @@ SANDBOXES = ("read-only", "workspace-write", "danger-full-access")
 CODEX = "codex"
 CHECK_SECONDS = 900
 MOST_ITERATIONS = 1_000_000
-LEAST_CONTEXT, MOST_CONTEXT = 500, 1_000_000  # characters
 _TITLE = 32  # characters of the goal in a task's id
 _LONGEST_ID = 63
 # What a sandbox may say: how it is run, and by what, is for a person outside.
@@ -26,32 +26,40 @@ _OF_THE_WORK = (
     *("max_iterations", "max_no_progress", "context_chars", "in_sandbox"),
 )
 Count = Annotated[int, Meta(ge=1, le=MOST_ITERATIONS)]
+Characters = Annotated[int, Meta(ge=500, le=1_000_000)]
 
 
 class Contract(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is agreed before the first iteration."""
+    """Everything that is agreed before the first iteration, as `init-state` takes it."""
 
     task: str
-    goal: str
-    stop_condition: str
-    mode: Mode = "interactive"
-    evidence: tuple[str, ...] = ()
-    blocker: str = ""
-    next_task: str = ""
-    max_iterations: Count = 200
-    max_no_progress: Count = 8
-    context_chars: Annotated[int, Meta(ge=LEAST_CONTEXT, le=MOST_CONTEXT)] = 12_000
-    executor: str = ""
-    commands: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()  # PATH::TEXT
-    codex_bin: str = CODEX
-    model: str = ""
-    effort: str = ""
-    sandbox: str = "workspace-write"
-    resume_thread: bool = False
-    budget: int = 5
-    max_failures: int = 3
+    goal: Annotated[str, Typed("What is to be achieved.", "TEXT")]
+    stop_condition: Annotated[str, Typed("When the task is over.", "TEXT", "--global-stop-condition")]
+    evidence: Annotated[tuple[str, ...], Typed("What shows success; repeatable.", "TEXT", "--success-evidence")] = ()
+    blocker: Annotated[str, Typed("What only a person can remove.", "TEXT", "--blocker-definition")] = ""
+    next_task: Annotated[str, Typed("The first atomic task.", "TEXT")] = ""
+    mode: Annotated[Mode, Typed("Who works on it.", flag="--operating-mode", choices=MODES)] = "interactive"
+    max_iterations: Annotated[Count, Typed("", "N")] = 200
+    max_no_progress: Annotated[Count, Typed("", "N", "--max-no-progress-rounds")] = 8
+    context_chars: Annotated[Characters, Typed("", "N", "--max-context-chars")] = 12_000
+    executor: Annotated[str, Typed("The subagent that does the work.", "ID", "--executor-agent-id")] = ""
+    commands: Annotated[tuple[str, ...], Typed("Must exit with 0; repeatable.", "CMD", "--stop-command")] = ()
+    paths: Annotated[tuple[str, ...], Typed("Must exist; repeatable.", "PATH", "--require-path")] = ()
+    texts: Annotated[tuple[str, ...], Typed("Must be in that file; repeatable.", "PATH::TEXT", "--require-text")] = ()
+    codex_bin: Annotated[str, Typed("", "PATH", "--supervisor-codex-bin")] = CODEX
+    model: Annotated[str, Typed("[default: Codex's own]", "MODEL", "--supervisor-model")] = ""
+    effort: Annotated[
+        str,
+        Typed(
+            "low or medium helps when a provider is overloaded.", flag="--supervisor-reasoning-effort", choices=EFFORTS
+        ),
+    ] = ""
+    sandbox: Annotated[str, Typed("", flag="--supervisor-sandbox", choices=SANDBOXES)] = "workspace-write"
+    resume_thread: Annotated[
+        bool, Typed("Resume Codex's thread; a fresh one is the default.", flag="--supervisor-resume-existing-thread")
+    ] = False
+    budget: Annotated[Count, Typed("", "N", "--supervisor-max-rounds-per-invocation")] = 5
+    max_failures: Annotated[Count, Typed("", "N", "--supervisor-max-consecutive-failures")] = 3
     pause: float = 0.0  # seconds between two invocations
     invocation_seconds: float = 0.0  # of one invocation; 0: the loop's own limit
     in_sandbox: bool = False  # made where the ledger could not be written: what it would run waits for a person

@@ -2,12 +2,15 @@
 
 import posixpath
 import re
+from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
 from bydawn.core.loop import TASK_COMPLETE, Loop, Mode, Sandbox
+from bydawn.core.options import Typed
 from bydawn.dialects.seam import Place, Start
 from bydawn.dialects.waylon_smithers import texts
 
@@ -37,28 +40,48 @@ PRESET: dict[str, tuple[str, ...]] = {
 }
 
 
+def _one_of(what: str, words: Iterable[str]) -> Typed:
+    return Typed(what, "|".join(words), choices=tuple(words))
+
+
+_AUTO = "Let Codex edit files here without asking: --sandbox workspace-write."
+_CD = "The workspace root; other paths are relative to the current folder.  [default: .]"
+_APPROVAL = "Recorded in the state file. `codex exec` never asks; it refuses what needs approval."
+_EVENTS = "Also write Codex's events to this file, or to one file per iteration in this folder."
+_REPLIES = "Folder for replies.  [default: .codex/waylon-smithers/loops/ID/]"
+
+
 class Words(msgspec.Struct, frozen=True, kw_only=True):
     """What a person types to start a loop."""
 
     prompt: str | None
-    max_iterations: int = 30
-    completion_promise: str = TASK_COMPLETE
-    promise_mode: str = "tag"
-    done_match: str = "end"
-    loop_id: str | None = None
-    state_file: str | None = None
-    model: str | None = None
-    profile: str | None = None
-    sandbox: str | None = None
-    full_auto: bool = False
-    ask_for_approval: str | None = None
-    skip_git_repo_check: bool = False
-    jsonl_events: str | None = None
-    last_message_dir: str | None = None
-    summary_json: str | None = None
-    todo_file: str | None = None
-    hard_stop_token: str = HARD_STOP
-    hard_stop_mode: str = "pause"
+    max_iterations: Annotated[int, Typed("Stop after N iterations.", "N")] = 30
+    completion_promise: Annotated[str, Typed("What Codex must say when it is done.", "TEXT")] = TASK_COMPLETE
+    promise_mode: Annotated[
+        str, _one_of("How it says that: <promise>TEXT</promise>, TEXT alone, or a pattern.", MODES)
+    ] = "tag"
+    done_match: Annotated[
+        str, _one_of("Where in the reply it counts; `anywhere` accepts a mention.", ("end", "own-line", "anywhere"))
+    ] = "end"
+    loop_id: Annotated[str | None, Typed("Id of the loop.  [default: repository name and time]", "ID")] = None
+    state_file: Annotated[str | None, Typed("State file.  [default: .codex/waylon-smithers/loops/ID.json]", "PATH")] = (
+        None
+    )
+    cd: Annotated[str | None, Typed(_CD, "PATH")] = None
+    model: Annotated[str | None, Typed("Codex's model.", "MODEL")] = None
+    profile: Annotated[str | None, Typed("Codex's profile.", "PROFILE")] = None
+    sandbox: Annotated[str | None, _one_of("What Codex may do.  [default: read-only]", SANDBOXES)] = None
+    full_auto: Annotated[bool, Typed(_AUTO)] = False
+    ask_for_approval: Annotated[str | None, _one_of(_APPROVAL, APPROVALS)] = None
+    skip_git_repo_check: Annotated[bool, Typed("Work outside a git repository.")] = False
+    jsonl_events: Annotated[str | None, Typed(_EVENTS, "PATH")] = None
+    last_message_dir: Annotated[str | None, Typed(_REPLIES, "PATH")] = None
+    summary_json: Annotated[str | None, Typed("Summary file.  [default: summary.json in that folder]", "PATH")] = None
+    todo_file: Annotated[str | None, Typed("A task list with HARD STOP lines, where a person must look.", "PATH")] = (
+        None
+    )
+    hard_stop_token: Annotated[str, Typed("The text of such a line.", "STRING")] = HARD_STOP
+    hard_stop_mode: Annotated[str, _one_of("Ask on a terminal, or always stop.", ("pause", "exit"))] = "pause"
 
 
 def start(words: Words, place: Place) -> Start:
@@ -92,11 +115,11 @@ def start(words: Words, place: Place) -> Start:
 class Changes(msgspec.Struct, frozen=True, kw_only=True):
     """What a person types to go on with a loop in another way."""
 
-    completion_promise: str | None = None
-    promise_mode: str | None = None
-    model: str | None = None
-    sandbox: str | None = None
-    full_auto: bool = False
+    completion_promise: Annotated[str | None, Typed("Another promise.", "TEXT")] = None
+    promise_mode: Annotated[str | None, _one_of("Another way to say it.", MODES)] = None
+    model: Annotated[str | None, Typed("Another model.", "MODEL")] = None
+    sandbox: Annotated[str | None, _one_of("What Codex may do from now on.", SANDBOXES)] = None
+    full_auto: Annotated[bool, Typed("Let Codex edit files here from now on.")] = False
 
 
 def changed(loop: Loop, given: Changes) -> Loop:

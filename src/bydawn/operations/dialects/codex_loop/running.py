@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopStopped, TaskSettled
+from bydawn.core.options import Typed
 from bydawn.core.state import Settled
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import FINISHED, TaskStatus
@@ -36,12 +37,17 @@ DAEMON, SERVICE = "daemon", "service"  # the two kinds of watchdog
 _ERRORS = (codes.RUNNER_FAILURES, codes.AGENT_UNAVAILABLE)  # of Codex itself
 
 
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Natural = Annotated[int, msgspec.Meta(ge=0)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e7)]
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How a project is kept running."""
 
-    retry_blocked: bool = False
-    cycle_sleep_seconds: float = 60.0
-    max_cycles: int | None = None
+    retry_blocked: Annotated[bool, Typed("Try blocked tasks again, in every cycle.")] = False
+    cycle_sleep_seconds: Annotated[Seconds, Typed("Between two cycles.", "N")] = 60.0
+    max_cycles: Annotated[Positive | None, Typed("At most so many cycles.", "N")] = None
 
     @property
     def words(self) -> list[str]:
@@ -54,9 +60,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class RunOptions(Options, frozen=True, kw_only=True):
     """What a person asks of one run."""
 
-    continuous: bool = False
-    retry_errors: bool = False
-    max_error_retries: int | None = None
+    continuous: Annotated[bool, Typed("Go on by itself, cycle after cycle, until all is done.")] = False
+    retry_errors: Annotated[bool, Typed("Begin another cycle after Codex itself failed, too.")] = False
+    max_error_retries: Annotated[Natural | None, Typed("At most so many such cycles in a row.", "N")] = None
     done: tuple[str, ...] = ()  # tasks that were done by others
 
     @property

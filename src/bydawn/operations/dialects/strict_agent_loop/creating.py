@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
+from bydawn.core.options import options_of
 from bydawn.dialects.follower import refuse_unwritable
 from bydawn.dialects.seam import Start
 from bydawn.dialects.strict_agent_loop import DIALECT, arguments, contract, paths
@@ -33,27 +34,8 @@ _LONGEST = 64 << 10  # bytes of a contract
 _BAD = "init.bad"
 INODE = "inode"  # of the workspace, among the words of a loop
 _CONTRACTS = msgspec.json.Decoder(Contract)
-_REQUIRED = {"goal": "--goal", "stop_condition": "--global-stop-condition"}
-OPTIONS = _REQUIRED | {  # of init-state, by the field of the contract that each sets
-    "evidence": "--success-evidence",
-    "blocker": "--blocker-definition",
-    "next_task": "--next-task",
-    "mode": "--operating-mode",
-    "max_iterations": "--max-iterations",
-    "max_no_progress": "--max-no-progress-rounds",
-    "context_chars": "--max-context-chars",
-    "executor": "--executor-agent-id",
-    "commands": "--stop-command",
-    "paths": "--require-path",
-    "texts": "--require-text",
-    "codex_bin": "--supervisor-codex-bin",
-    "model": "--supervisor-model",
-    "effort": "--supervisor-reasoning-effort",
-    "sandbox": "--supervisor-sandbox",
-    "resume_thread": "--supervisor-resume-existing-thread",
-    "budget": "--supervisor-max-rounds-per-invocation",
-    "max_failures": "--supervisor-max-consecutive-failures",
-}
+_OPTIONS = {name: option.flag for name, option in options_of(Contract).items()}
+_REQUIRED = {name: _OPTIONS[name] for name in ("goal", "stop_condition")}
 
 
 def init(
@@ -164,7 +146,7 @@ def _contract(workspace: Path, name: str | None, given: Mapping[str, Any]) -> Co
 def _completed(workspace: Path, name: str | None, given: Mapping[str, Any], missing: list[str]) -> str:
     """The command line that was typed, with what it lacks."""
     words = ["--workspace-root", str(workspace), *(["--task-id", name] if name else [])]
-    for key, option in OPTIONS.items():
+    for key, option in _OPTIONS.items():
         value = given.get(key)
         values = value if isinstance(value, tuple) else () if value in (None, False) else (value,)
         for each in values:
