@@ -19,9 +19,10 @@ QUICK = """
 import sys
 from pathlib import Path
 from bydawn.cli.dialects.codex_loop_daemon import watch
-from bydawn.operations.dialects.codex_loop import running, watchdog
+from bydawn.dialects.codex_loop.arguments import Options
+from bydawn.operations.dialects.codex_loop import watchdog
 root, most = Path(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else None
-options = running.Options(max_cycles=most, cycle_sleep_seconds=600 if most else 60)
+options = Options(max_cycles=most, cycle_sleep_seconds=600 if most else 60)
 watch(root, "daemon", options, watchdog.begin(root, "daemon", options), back_off=0.05)
 """
 

@@ -10,6 +10,8 @@ from bydawn.cli.options import as_json, cd, read, state_dir
 from bydawn.core import kinds
 from bydawn.core.errors import UserError
 from bydawn.core.text import visible
+from bydawn.operations import clean as cleaning
+from bydawn.operations import worktrees as trees
 from bydawn.operations.amounts import moment, plural, size
 from bydawn.store.registry import Registry, Standing
 from bydawn.system.user_folders import tilde
@@ -45,9 +47,6 @@ def clean(
       bydawn clean --older-than 30d --keep 5 --apply
       bydawn clean --worktrees --apply
     """
-    from bydawn.operations.clean import clean as operation
-    from bydawn.operations.clean import clean_questions
-
     if worktrees and keep:
         cause = "--keep is about what loops printed; worktrees stay until their work is merged"
         raise UserError("--worktrees and --keep cannot be combined", cause=cause, hint="drop one of them")
@@ -57,8 +56,8 @@ def clean(
     if worktrees:
         _clean_worktrees(meant, registry.everywhere(), named=bool(loops), apply=apply_, as_json=as_json)
         return
-    rows = [*operation(meant, seconds, named=bool(loops), apply=apply_, keep=keep)]
-    questions = [] if loops or cd else [*clean_questions(registry.root, seconds, apply=apply_)]
+    rows = [*cleaning.clean(meant, seconds, named=bool(loops), apply=apply_, keep=keep)]
+    questions = [] if loops or cd else [*cleaning.clean_questions(registry.root, seconds, apply=apply_)]
     total = sum(row.bytes for row in rows) + sum(row.bytes for row in questions)
     if as_json:
         render.emit_json({"applied": apply_, "bytes": total, "loops": rows, "questions": questions})
@@ -81,9 +80,7 @@ def clean(
 
 
 def _clean_worktrees(meant: list[Standing], every: list[Standing], *, named: bool, apply: bool, as_json: bool) -> None:
-    from bydawn.operations.worktrees import clean as operation
-
-    rows = [*operation(meant, every, named=named, apply=apply)]
+    rows = [*trees.clean(meant, every, named=named, apply=apply)]
     if as_json:
         render.emit_json({"applied": apply, "worktrees": rows})
         return

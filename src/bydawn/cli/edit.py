@@ -9,9 +9,11 @@ import click
 from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, state_dir
+from bydawn.cli.trust import asked
 from bydawn.core.text import visible
 from bydawn.core.values import Act
 from bydawn.operations import edit as operation
+from bydawn.operations import settings, trust
 from bydawn.operations.preconditions import found_workspace
 from bydawn.settings.trust import Trusts
 from bydawn.store.registry import Registry
@@ -49,9 +51,6 @@ def edit(what: str, user: bool, cd: Path | None, state_dir: Path | None) -> None
 
 def agree_to_the_edited(folder: Path, state_dir: Path | None) -> None:
     """It was not trusted before, so what the editor saved is more than what this person wrote: show it, and ask."""
-    from bydawn.cli.trust import asked
-    from bydawn.operations import settings, trust
-
     trusts = Trusts(Registry(state_dir).root.trust)
     question = trust.review(settings.gather(folder), folder, trusts)
     if question and asked(question):

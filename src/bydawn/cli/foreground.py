@@ -3,20 +3,25 @@
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from bydawn.assemble import Worker
+from bydawn.cli.background import Background
 from bydawn.cli.command import option
+from bydawn.cli.render import as_typed, state_folder, typed
+from bydawn.cli.terminal import Terminal
+from bydawn.cli.trust import asked
+from bydawn.cli.voice import Voice
 from bydawn.core.errors import UserError
-from bydawn.core.values import Act
+from bydawn.core.values import Act, End
+from bydawn.operations import trust
+from bydawn.operations.plan import Plan
+from bydawn.operations.run_loop import run
 from bydawn.process.guardian import Tether
-
-if TYPE_CHECKING:  # imported when they are needed, so that `--help` is quick
-    from bydawn.cli.background import Background
-    from bydawn.cli.voice import Voice
-    from bydawn.operations.plan import Plan
-    from bydawn.settings.layers import Settings
+from bydawn.settings.layers import Settings
+from bydawn.settings.trust import Trusts
+from bydawn.store.registry import Registry
 
 detach = option("-d", "--detach", is_flag=True, help="Run in the background; the terminal can be closed.")
 plain = option("--plain", is_flag=True, help="Plain lines, no color, no redrawing.")
@@ -24,27 +29,20 @@ plain = option("--plain", is_flag=True, help="Plain lines, no color, no redrawin
 
 def run_in_foreground(
     tether: Tether,
-    planned: "Plan",
+    planned: Plan,
     *,
     rounds_allowed: int | None = None,
     seconds_allowed: float | None = None,
     plain: bool = False,
-    voice: "Voice | None" = None,
+    voice: Voice | None = None,
     detach: bool = False,
     banner: bool = True,
 ) -> int:
     """Run the loop to its end, here in the worker process, and show it; or `detach` it once it has begun."""
-    from bydawn.assemble import Worker
-    from bydawn.cli.render import as_typed, state_folder, typed
-    from bydawn.cli.terminal import Terminal
-    from bydawn.cli.voice import Voice
-    from bydawn.core.values import End
-    from bydawn.operations.run_loop import run
-
     if banner:
         warn_if_unbounded(planned)
     voice = voice or Voice()
-    background = _background(tether, planned, voice) if detach else None
+    background = Background(tether, planned, voice) if detach else None
     out, nowhere = (background.log, "does not reach it") if background else (None, None)
     terminal = Terminal(planned, plain=plain or detach, voice=voice, out=out, on_ctrl_c=nowhere)
     try:
@@ -71,13 +69,7 @@ def run_in_foreground(
         terminal.close()
 
 
-def _background(tether: Tether, planned: "Plan", voice: "Voice") -> "Background":
-    from bydawn.cli.background import Background  # most loops stay in the terminal
-
-    return Background(tether, planned, voice)
-
-
-def warn_if_unbounded(*plans: "Plan") -> None:
+def warn_if_unbounded(*plans: Plan) -> None:
     """Show a banner on every start: no one should have to remember what they allowed."""
     if agents := dict.fromkeys(name for each in plans if each.loop.sandbox == "full" for name in each.loop.pool):
         bar = "!" * 64
@@ -91,17 +83,12 @@ def say(text: str) -> None:
 
 
 def be_trusted(
-    gathered: "Settings", workspace: Path, state_dir: Path | None, without: str = "", config: str = ""
+    gathered: Settings, workspace: Path, state_dir: Path | None, without: str = "", config: str = ""
 ) -> None:
     """Ask before anything from a repository's own settings runs.
 
     `without` is the flag that ignores them, if the command has one; `config` is the file of another tool that is meant.
     """
-    from bydawn.cli.trust import asked
-    from bydawn.operations import trust
-    from bydawn.settings.trust import Trusts
-    from bydawn.store.registry import Registry
-
     trusts = Trusts(Registry(state_dir).root.trust)
     question = trust.question(gathered, workspace, trusts, config)
     if question is None:

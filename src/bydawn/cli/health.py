@@ -8,6 +8,8 @@ from bydawn.cli import render
 from bydawn.cli.command import command
 from bydawn.cli.options import as_json, cd, state_dir
 from bydawn.core.text import plain, shorten
+from bydawn.operations import health as healths
+from bydawn.operations import metrics as figures
 from bydawn.operations.amounts import plural
 from bydawn.store.registry import Registry
 
@@ -29,11 +31,9 @@ def health(cd: Path | None, as_json: bool, state_dir: Path | None) -> int:
       bydawn health
       bydawn health --json
     """
-    from bydawn.operations.health import health as operation
-    from bydawn.operations.health import of_service
-
     registry = Registry(state_dir)
-    found = operation(registry.root, registry.here(cd) if cd else registry.everywhere(), of_service(registry))
+    every = registry.here(cd) if cd else registry.everywhere()
+    found = healths.health(registry.root, every, healths.of_service(registry))
     if as_json:
         render.emit_json(found)
         return found.verdict.exit_code
@@ -58,16 +58,13 @@ def metrics(cd: Path | None, as_json: bool, state_dir: Path | None) -> None:
       bydawn metrics
       bydawn metrics --json
     """
-    from bydawn.operations.metrics import metrics as operation
-    from bydawn.operations.metrics import metrics_fields
-
     registry = Registry(state_dir)
-    found = operation(registry.here(cd) if cd else registry.everywhere())
+    found = figures.metrics(registry.here(cd) if cd else registry.everywhere())
     if as_json:
         render.emit_json(found)
         return
     if not found.loops:
         click.echo("  No loops.")
         return
-    for field in metrics_fields(found):
+    for field in figures.metrics_fields(found):
         render.field(field.label, field.text, _INDENT)

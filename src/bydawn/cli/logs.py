@@ -26,6 +26,7 @@ from bydawn.operations.rounds import outcome_words, past_row, the_round
 from bydawn.operations.steer import secrets_of
 from bydawn.store.ledger import records
 from bydawn.store.registry import Registry, Standing, standing_of
+from bydawn.system import kernel
 
 
 @command()
@@ -216,8 +217,6 @@ def _is_settled(now: Standing, number: int) -> bool:
 
 def _growing(path: Path, standing: Standing, number: int, tail: int | None, shown: _Shown) -> Iterator[Line]:
     """The lines of one round's output as they are written, until the round ends."""
-    from bydawn.system import kernel
-
     watch = kernel.Watch()
     watch.add(str(path))
     with path.open("rb") as file, RoundOutput(standing, number) as output:

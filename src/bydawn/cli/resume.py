@@ -15,9 +15,12 @@ from bydawn.core.breakers import Limits, NewLimit
 from bydawn.core.errors import UserError
 from bydawn.core.kinds import Value
 from bydawn.core.values import Act, Advice
+from bydawn.operations import resume as operation
+from bydawn.operations import settings
 from bydawn.process.guardian import Tether
 from bydawn.settings.setting import Setting
 from bydawn.settings.table import TABLE
+from bydawn.store.registry import Registry
 
 # -- new limits --------------------------------------------------------------------------------------------------------
 
@@ -165,19 +168,11 @@ def resume(
             cause=cause,
             hint=Advice(Act("resume", all=True, foreground=True)),
         )
-    if foreground:
-        from bydawn.cli.many import keep_all
-
-        return keep_all(state_dir)
     if all_:
-        from bydawn.cli.many import resume_all
+        from bydawn.cli import many  # a single loop needs none of it
 
-        return resume_all(state_dir, cd, stopped=stopped)
+        return many.keep_all(state_dir) if foreground else many.resume_all(state_dir, cd, stopped=stopped)
     assert tether  # noqa: S101 - what starts one loop runs under a guardian
-    from bydawn.operations import resume as operation
-    from bydawn.operations import settings
-    from bydawn.store.registry import Registry
-
     gathered = settings.gather(None)
     gathered.refuse_problems()
     standing = Registry(state_dir).find(loop, cd, resting=True)

@@ -14,7 +14,9 @@ from bydawn.cli.command import command, option
 from bydawn.cli.options import state_dir
 from bydawn.core.errors import UserError
 from bydawn.core.values import OURS, Act, Advice
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.store.registry import Registry
+from bydawn.system import kernel
 
 if TYPE_CHECKING:
     from bydawn.web.auth import Tokens
@@ -77,9 +79,6 @@ def serve(
 
 def ready() -> None:
     """The libraries of the page load what all other commands do without."""
-    from bydawn.operations.preconditions import refuse_inside_a_round
-    from bydawn.system import kernel
-
     refuse_inside_a_round()
     if sys.modules.get("typing_extensions", sys) is None:
         del sys.modules["typing_extensions"]
@@ -180,7 +179,6 @@ def _open(server: "Server", link: str) -> None:
 
 def new_links(registry: Registry, serves: Act = _SERVE, name: str = "") -> int:
     """Print new links to the servers that run, of one tool or of all."""
-    from bydawn.operations.preconditions import refuse_inside_a_round
     from bydawn.web import links
 
     refuse_inside_a_round()

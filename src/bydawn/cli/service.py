@@ -1,7 +1,6 @@
 """`service`: let the operating system continue loops after a login or a reboot."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -9,10 +8,9 @@ from bydawn.cli import render
 from bydawn.cli.command import group, option
 from bydawn.cli.options import as_json, state_dir
 from bydawn.core.text import plain
+from bydawn.operations import service as services
+from bydawn.operations.service import Told
 from bydawn.system.user_folders import tilde
-
-if TYPE_CHECKING:
-    from bydawn.operations.service import Told
 
 dry_run = option("--dry-run", is_flag=True, help="Only show the file and the commands.")
 
@@ -40,27 +38,21 @@ def install(with_web: bool, dry_run: bool, state_dir: Path | None) -> None:
 
     Repeat it when bydawn has moved or your PATH has changed: the service keeps the PATH of this shell.
     """
-    from bydawn.operations.service import install as operation
-
-    _tell(operation(state_dir, with_web=with_web, dry_run=dry_run))
+    _tell(services.install(state_dir, with_web=with_web, dry_run=dry_run))
 
 
 @service.command()
 @dry_run
 def remove(dry_run: bool) -> None:
     """Stop the service and remove it."""
-    from bydawn.operations.service import remove as operation
-
-    _tell(operation(dry_run=dry_run))
+    _tell(services.remove(dry_run=dry_run))
 
 
 @service.command()
 @as_json
 def status(as_json: bool) -> None:
     """Say whether the service is installed and running."""
-    from bydawn.operations.service import status as operation
-
-    told = operation()
+    told = services.status()
     if as_json:
         render.emit_json(told)
         return
@@ -73,7 +65,7 @@ def status(as_json: bool) -> None:
     render.next_steps(told.next)
 
 
-def _tell(told: "Told") -> None:
+def _tell(told: Told) -> None:
     where = plain(tilde(told.path))
     if told.text:
         click.echo(f"  File  {where}\n\n{told.text}")

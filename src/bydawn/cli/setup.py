@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,11 @@ from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.redact import rewritten
 from bydawn.core.text import plain
-
-if TYPE_CHECKING:
-    from bydawn.operations.doctor import Finding
+from bydawn.operations import doctor as operation
+from bydawn.operations.doctor import Finding
+from bydawn.operations.preconditions import found_workspace
+from bydawn.operations.settings import secrets
+from bydawn.store.registry import Registry
 
 
 @command()
@@ -31,10 +32,6 @@ def doctor(loop: str | None, repair: bool, cd: Path | None, as_json: bool, state
       bydawn doctor
       bydawn doctor --repair shop-api
     """
-    from bydawn.operations import doctor as operation
-    from bydawn.operations.preconditions import found_workspace
-    from bydawn.store.registry import Registry
-
     registry = Registry(state_dir)
     loops = [registry.find(loop, cd)] if loop else registry.everywhere()
     if repair:
@@ -44,10 +41,8 @@ def doctor(loop: str | None, repair: bool, cd: Path | None, as_json: bool, state
     return show_findings(findings, as_json=as_json)
 
 
-def show_findings(found: "Iterable[Finding]", *, as_json: bool) -> int:
+def show_findings(found: Iterable[Finding], *, as_json: bool) -> int:
     """Print what was looked at; the exit code says whether all of it is well."""
-    from bydawn.operations.settings import secrets
-
     hide = secrets().hide
     findings = [rewritten(finding, lambda text: hide(plain(text))) for finding in found]
     ok = all(finding.ok for finding in findings)

@@ -6,13 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from bydawn.cli.command import Command, command, help_all, option
 from bydawn.cli.foreground import be_trusted, detach, plain, run_in_foreground
 from bydawn.cli.options import cd, given_by_flags, setting_options, state_dir
+from bydawn.cli.render import rehearsal
+from bydawn.cli.voice import DemoVoice
 from bydawn.core.errors import UserError
 from bydawn.core.text import visible
+from bydawn.operations import settings, start
+from bydawn.operations.loop_request import loop_request
+from bydawn.operations.preconditions import found_workspace, from_here
 from bydawn.process.guardian import Tether
+from bydawn.settings.files import strange_variables
 
 
 class WithRest(Command):
@@ -66,13 +73,6 @@ def run(
       bydawn run -t TODO.md -a claude -a codex -k "make test" --until 07:00
       bydawn run - -a cmd:./agent.sh < goal.md
     """
-    import msgspec
-
-    from bydawn.operations import settings, start
-    from bydawn.operations.loop_request import loop_request
-    from bydawn.operations.preconditions import found_workspace, from_here
-    from bydawn.settings.files import strange_variables
-
     workspace = found_workspace(cd)
     rest = click.get_current_context().meta.get("rest", ())
     for key in ("tasks", "template", "progress", "opinions") if cd is None else ():
@@ -85,8 +85,6 @@ def run(
     planned = start.plan(loop_request(gathered, workspace, name=name, new=new))
     planned = msgspec.structs.replace(planned, warnings=(*planned.warnings, *strange_variables(os.environ)))
     if dry_run:
-        from bydawn.cli.render import rehearsal
-
         rehearsal(start.rehearse(planned))
         return 0
     if gathered.has_project:
@@ -109,11 +107,7 @@ def demo(tether: Tether, /, detach: bool, plain: bool, state_dir: Path | None) -
     It needs no account and no network. One round fails its check, and the next prompt says so. Once the agent says
     "all done" too early, and the loop goes on.
     """
-    import msgspec
-
-    from bydawn.cli.voice import DemoVoice
-    from bydawn.operations import settings, start
-    from bydawn.operations.demo import prepare
+    from bydawn.operations.demo import prepare  # no other loop needs it
 
     planned = start.plan(msgspec.structs.replace(prepare(), state_dir=state_dir))
     plain = plain or settings.gather(None).switch("plain")

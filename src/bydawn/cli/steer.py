@@ -8,6 +8,7 @@ import click
 
 from bydawn.cli.command import command, option
 from bydawn.cli.options import cd, state_dir
+from bydawn.cli.program import shielded
 from bydawn.cli.render import typed
 from bydawn.core.errors import UserError
 from bydawn.core.values import Act, Advice, Status
@@ -104,8 +105,6 @@ def _each(
     found = steer.at_work(registry, cd) if all_ else []
     if all_ and not found:
         click.echo("  No loop is running.")
-    from bydawn.cli.program import shielded
-
     wanted = [*(partial(act, each) for each in found), *(partial(_find, registry, name, cd, act) for name in names)]
     return max(map(shielded, wanted), default=0)
 

@@ -8,12 +8,14 @@ import click
 
 from bydawn.cli import render
 from bydawn.cli.command import group, option
+from bydawn.cli.edit import edit_document
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.core.redact import rewritten
 from bydawn.core.text import plain, shorten, visible
 from bydawn.core.values import Act, TaskStatus
 from bydawn.core.worklist import Listed
-from bydawn.operations import start
+from bydawn.operations import edit as editing
+from bydawn.operations import last_list, start
 from bydawn.operations import tasks as operation
 from bydawn.operations.preconditions import found_workspace, from_here
 from bydawn.operations.settings import secrets
@@ -272,9 +274,6 @@ def edit(loop: str | None, task: str | None, cd: Path | None, state_dir: Path | 
       bydawn tasks edit
       bydawn tasks edit shop-api 3
     """
-    from bydawn.cli.edit import edit_document
-    from bydawn.operations import edit as editing
-
     registry = Registry(state_dir)
     if loop is None and not registry.here(cd):
         edit_document("tasks", found_workspace(cd))
@@ -291,8 +290,6 @@ def edit(loop: str | None, task: str | None, cd: Path | None, state_dir: Path | 
 
 def _say_what_was_lost(standing: Standing) -> None:
     """Restore a missing list, but leave a damaged one alone: a person may have begun to fix it."""
-    from bydawn.operations import last_list
-
     if (last := last_list.wanted(standing)) is None:
         return
     if last_list.put_back(standing, last):

@@ -13,7 +13,6 @@ from bydawn import __version__, dialects
 from bydawn.cli.command import Command, Group, command, option
 from bydawn.core.errors import UserError
 from bydawn.core.options import Option, options_of
-from bydawn.process.guardian import Tether
 
 # The one line of a tool's help that names another program.
 FURTHER = "`bydawn show` and `why` say more, `bydawn doctor --repair` repairs."

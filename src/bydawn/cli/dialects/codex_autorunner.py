@@ -13,11 +13,14 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopStopped
 from bydawn.core.text import plain
 from bydawn.core.values import EXIT_CODES, Act, End
+from bydawn.dialects.codex_autorunner import DIALECT
 from bydawn.dialects.codex_autorunner.config import CONFIG, FOLDER, LOCK, LOG, NAME
 from bydawn.dialects.codex_autorunner.files import ERROR
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_autorunner import documents, logs, repository
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.process.guardian import Tether
+from bydawn.store.registry import Registry
 
 if TYPE_CHECKING:
     from bydawn.operations.plan import Plan
@@ -103,10 +106,8 @@ def resume(tether: Tether | None, root: Path, once: bool, accept: bool, note: st
 
 def _run(root: Path, tether: Tether | None, *, force: bool = False, once: bool = False, accept: bool = False) -> int:
     from bydawn.cli.dialects import running
-    from bydawn.dialects.codex_autorunner import DIALECT
     from bydawn.operations.dialects import begin
     from bydawn.operations.dialects.codex_autorunner import running as operation
-    from bydawn.operations.preconditions import refuse_inside_a_round
 
     refuse_inside_a_round()
     if not force:  # before any look at the documents, which its agent may be writing at this moment
@@ -133,8 +134,6 @@ class _Screen(LogScreen):
     """The log, and three last lines."""
 
     def __init__(self, root: Path, runs: int | None, seconds: float | None) -> None:
-        from bydawn.dialects.codex_autorunner import DIALECT
-
         super().__init__(DIALECT, runs, seconds)
         self._root = root
 
@@ -249,14 +248,12 @@ def kill(root: Path) -> int:
 def serve(root: Path, host: str | None, port: int | None, link: bool) -> int:
     """The web page of this repository"""
     from bydawn.cli.serve import keep_serving, new_links, ready, tokens
-    from bydawn.store.registry import Registry
 
     serves = Act("serve", program=NAME)
     if link:
         return new_links(Registry(), serves, NAME)
     ready()
     from bydawn.cli.dialects import running
-    from bydawn.dialects.codex_autorunner import DIALECT
     from bydawn.web.dialects import codex_autorunner as endpoints
     from bydawn.web.links import is_loopback
     from bydawn.web.server import Wanted

@@ -18,8 +18,11 @@ from bydawn.core.agent import Event, readable
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import EXIT_CODES, End, TaskStatus
+from bydawn.dialects.codex_loop import document
+from bydawn.dialects.codex_loop.arguments import Options, RunOptions
 from bydawn.dialects.codex_loop.config import CONFIG, NAME
-from bydawn.operations.dialects.codex_loop.running import Options, RunOptions
+from bydawn.operations.dialects.codex_loop import project
+from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.process.guardian import Tether
 
 if TYPE_CHECKING:
@@ -110,7 +113,6 @@ def run(tether: Tether | None, /, root: Path, done: str, heartbeat_path: Path | 
     """Let Codex do one task after the other"""
     from bydawn.cli.dialects import codex_loop_run as running
     from bydawn.operations.dialects.codex_loop.running import refuse_beside_another
-    from bydawn.operations.preconditions import refuse_inside_a_round
 
     assert tether  # noqa: S101 - what starts a loop runs under a guardian
     refuse_inside_a_round()
@@ -131,9 +133,6 @@ def run(tether: Tether | None, /, root: Path, done: str, heartbeat_path: Path | 
 @option("--summary", is_flag=True, help="The most important of it, a line each.")
 def status(root: Path, summary: bool) -> int:
     """How it stands, as JSON"""
-    from bydawn.dialects.codex_loop import document
-    from bydawn.operations.dialects.codex_loop import project
-
     found = project.look(root)
     if not summary:
         click.echo(document.text_of(found.document), nl=False)
@@ -164,7 +163,6 @@ def doctor(root: Path, repair: bool) -> int:
 def skip(root: Path, task: str) -> int:
     """Leave a task out"""
     from bydawn.operations import tasks
-    from bydawn.operations.dialects.codex_loop import project
 
     for each in tasks.settle(project.look(root).standing, [task], TaskStatus.SKIPPED):
         waits = "".join(f"; {plain(other.id)} waits for it" for other in each.stranded)

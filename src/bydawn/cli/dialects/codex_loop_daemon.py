@@ -9,24 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import asdict
 
 from bydawn.cli import render
 from bydawn.cli.command import Command, Group, command, option
 from bydawn.cli.dialects import given_in, options
 from bydawn.cli.dialects.codex_loop_options import HELP, in_project
 from bydawn.cli.dialects.log_screen import line
+from bydawn.cli.program import shielded
 from bydawn.core.errors import UserError
 from bydawn.core.text import duration, plain, shorten
+from bydawn.core.values import Restart
 from bydawn.core.watching import BACK_OFF
+from bydawn.dialects.codex_loop.arguments import Options, RunOptions
 from bydawn.dialects.codex_loop.config import NAME
-from bydawn.operations.dialects.codex_loop.running import Options
+from bydawn.process.guardian import Tether, leave_for, run_guarded, send_away
+from bydawn.store.lock import Lock
 
 if TYPE_CHECKING:
-    from bydawn.core.values import Restart
     from bydawn.host.watchdog import Kept
     from bydawn.operations.dialects.codex_loop.watchdog import WatchStatus
-    from bydawn.process.guardian import Tether
-    from bydawn.store.lock import Lock
 
 _DAEMON, _SERVICE = "daemon", "service"
 _BEGUN = "begun"
@@ -38,7 +40,7 @@ Act = Callable[[Path, Options], str | None]  # what it says; nothing: how the wa
 # -- the watchdog ------------------------------------------------------------------------------------------------------
 
 
-def watch(root: Path, kind: str, options: Options, held: "Lock", front: int = -1, back_off: float = BACK_OFF) -> None:
+def watch(root: Path, kind: str, options: Options, held: Lock, front: int = -1, back_off: float = BACK_OFF) -> None:
     """Keep the project running, in this process, until it has ended, or we are asked to end."""
     from bydawn.cli.many import exhausted
     from bydawn.host.watchdog import Watchdog
@@ -63,15 +65,10 @@ def watch(root: Path, kind: str, options: Options, held: "Lock", front: int = -1
     ).run([watchdog.kept(root, kind, partial(_begin, root, kind, options, waiting))])
 
 
-def _begin(root: Path, kind: str, options: Options, waiting: list[int], restart: "Restart | None") -> int:
+def _begin(root: Path, kind: str, options: Options, waiting: list[int], restart: Restart | None) -> int:
     """In a child: one run of the project, under a guardian."""
-    from msgspec.structs import asdict
-
     from bydawn.cli.dialects.codex_loop_run import run
-    from bydawn.cli.program import shielded
     from bydawn.operations.dialects.codex_loop import watchdog
-    from bydawn.operations.dialects.codex_loop.running import RunOptions
-    from bydawn.process.guardian import run_guarded
 
     asked = RunOptions(continuous=True, **asdict(options))
     heartbeat = root / watchdog.file_of(kind, watchdog.HEARTBEAT)
@@ -81,7 +78,7 @@ def _begin(root: Path, kind: str, options: Options, waiting: list[int], restart:
             os.dup2(log, 1)
             os.dup2(log, 2)
 
-    def go_on(tether: "Tether") -> int:
+    def go_on(tether: Tether) -> int:
         watchdog.refuse_foreign_files(root, kind)  # an agent may have changed them since the last run
         begun = partial(tether.release, 1, _BEGUN) if waiting else None
         return run(tether, root, asked, heartbeat, restart, begun, kept=True)
@@ -113,7 +110,6 @@ def _start(root: Path, options: Options) -> None:
     """Ask and refuse here, in front of a person; then let a process of its own watch."""
     from bydawn.cli import many  # noqa: F401 - it loads once what every run needs
     from bydawn.operations.dialects.codex_loop import running, watchdog
-    from bydawn.process.guardian import send_away
 
     watchdog.refuse_two(root, _DAEMON)
     _refuse_before(root, _DAEMON)
@@ -134,9 +130,7 @@ def _start(root: Path, options: Options) -> None:
 
 
 def _be_the_daemon(root: Path, options: Options, log: int, front: int) -> int:
-    from bydawn.cli.program import shielded
     from bydawn.operations.dialects.codex_loop import watchdog
-    from bydawn.process.guardian import leave_for
 
     leave_for(log)
 

@@ -5,13 +5,12 @@ from pathlib import Path
 import click
 
 from bydawn.cli.command import option
+from bydawn.operations.dialects.codex_loop.project import root_of
 
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
 def _root(ctx: click.Context, param: click.Parameter, given: Path) -> Path:  # noqa: ARG001 - click's
-    from bydawn.operations.dialects.codex_loop.project import root_of
-
     return root_of(given)
 
 

@@ -13,6 +13,9 @@ from bydawn.cli.dialects.codex_loop_options import HELP, in_project
 from bydawn.cli.dialects.log_screen import line
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain
+from bydawn.dialects.codex_loop.config import Pruned
+from bydawn.dialects.codex_loop.document import text_of
+from bydawn.operations.amounts import plural, size
 
 _FAILED = 1
 _FILE = click.Path(path_type=Path)
@@ -146,8 +149,6 @@ def cleanup(
     root: Path, apply_: bool, keep: int | None, older_than_days: int | None, no_worktrees: bool, **each: int | None
 ) -> int:
     """Remove old logs, prompts and answers"""
-    from bydawn.dialects.codex_loop.config import Pruned
-    from bydawn.operations.amounts import plural, size
     from bydawn.operations.dialects.codex_loop.cleanup import FOLDERS, Asked, clean
 
     asked = Asked(
@@ -184,8 +185,6 @@ def _give(
     nothing: str = "",
 ) -> int:
     """Print it, or write it to a file."""
-    from bydawn.dialects.codex_loop.document import text_of
-
     if as_json:
         text = text_of(value)
     elif isinstance(value, tuple):

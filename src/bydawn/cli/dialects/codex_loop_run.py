@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -25,27 +25,27 @@ from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import End, Restart, TaskStatus
+from bydawn.dialects.codex_loop import DIALECT, codes
+from bydawn.dialects.codex_loop.arguments import RunOptions
 from bydawn.dialects.codex_loop.config import NAME
-from bydawn.dialects.codex_loop.texts import begin_line, iteration_line, minute_line
+from bydawn.dialects.codex_loop.texts import begin_line, iteration_line, minute_line, spoken
+from bydawn.operations.dialects import begin
+from bydawn.operations.dialects.codex_loop import project, running
+from bydawn.operations.plan import Plan
 from bydawn.operations.sentences import Counting
+from bydawn.operations.worktrees import in_the_way, merge_command
 from bydawn.process.guardian import Tether
-
-if TYPE_CHECKING:
-    from bydawn.operations.dialects.codex_loop.running import RunOptions
-    from bydawn.operations.plan import Plan
-    from bydawn.settings.layers import Settings
-    from bydawn.store.registry import Standing
+from bydawn.settings.layers import Settings
+from bydawn.store.registry import Standing
 
 _OCCUPIED = 8
 _MINUTE = 60.0  # seconds
 
 
-def ready(root: Path) -> "Settings":
+def ready(root: Path) -> Settings:
     """Refuse what cannot run, and ask for trust; nothing has been started or written."""
     from bydawn.cli.foreground import be_trusted
-    from bydawn.dialects.codex_loop import DIALECT
-    from bydawn.operations.dialects import begin
-    from bydawn.operations.dialects.codex_loop import doctor, project, running
+    from bydawn.operations.dialects.codex_loop import doctor
 
     if errors := doctor.errors(root):
         for error in errors[1:]:
@@ -58,7 +58,7 @@ def ready(root: Path) -> "Settings":
 def run(
     tether: Tether,
     root: Path,
-    options: "RunOptions",
+    options: RunOptions,
     heartbeat: Path | None = None,
     restart: Restart | None = None,
     begun: Callable[[], None] | None = None,
@@ -71,15 +71,13 @@ def run(
     running, so that what is refused is told in the heartbeat, if that can be written.
     """
     from bydawn.cli.dialects import running as front
-    from bydawn.dialects.codex_loop import DIALECT
     from bydawn.operations.beating import Heartbeat
-    from bydawn.operations.dialects.codex_loop import project, running
 
     gathered = None if kept else ready(root)
     beat = Heartbeat(heartbeat, DIALECT.reason, needed=not kept) if heartbeat else None
     with beat or nullcontext():
-        beats = (beat.beat,) if beat else ()
-        screen = _Screen(beat, begun, keeps_aside=not options.retry_blocked, cycles=options.cycles, beats=beats)
+        beats, cycles = (beat.beat,) if beat else (), running.cycles_of(options)
+        screen = _Screen(beat, begun, keeps_aside=not options.retry_blocked, cycles=cycles, beats=beats)
         gathered = gathered or ready(root)
         config = project.config_of(root)
         settles, asked = running.done_by_hand(root, config, options.done), running.wanted(root, config)
@@ -100,8 +98,6 @@ class _Screen(LogScreen):
     """
 
     def __init__(self, beat: Any, begun: Callable[[], None] | None, **more: Any) -> None:
-        from bydawn.dialects.codex_loop import DIALECT
-
         super().__init__(DIALECT, **more)
         self._others = (beat,) if beat else ()
         self._begun = begun
@@ -109,7 +105,7 @@ class _Screen(LogScreen):
         self._below: Screen | None = None  # while a cycle runs
         self._doing, self._commands = "", [""]
 
-    def run(self, tether: Tether, planned: "Plan") -> int:
+    def run(self, tether: Tether, planned: Plan) -> int:
         self._plan = planned
         try:
             return super().run(tether, planned)
@@ -181,25 +177,17 @@ class _Screen(LogScreen):
             super().saw(fact, loop, state)
 
     def _remark(self, text: str) -> None:
-        from bydawn.dialects.codex_loop.texts import spoken
-
         super()._remark(spoken(text))
 
-    def evidence(self, standing: "Standing") -> list[str]:
-        from bydawn.dialects.codex_loop.texts import spoken
-
+    def evidence(self, standing: Standing) -> list[str]:
         others = [spoken(row) for row in super().evidence(standing) if not row.startswith("set aside: ")]
         return [*others, *(f"blocked: {id_}" for id_ in standing.state.settled.aside)]
 
-    def summary(self, standing: "Standing", stopped: LoopStopped) -> str:
-        from bydawn.dialects.codex_loop import codes
-
+    def summary(self, standing: Standing, stopped: LoopStopped) -> str:
         word, tree = codes.word(stopped), standing.loop.worktree
         code = stopped.end if stopped.end is End.UNVERIFIED else codes.code_of(stopped)
         line(f"Outcome: {word}{f' ({code})' if code not in ('', word) else ''}")
         if tree:
-            from bydawn.operations.worktrees import in_the_way, merge_command
-
             line(f"Branch: {tree.branch}")
             if standing.state.commit:
                 if trouble := in_the_way(standing.loop):

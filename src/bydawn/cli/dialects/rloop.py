@@ -5,26 +5,30 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from bydawn import __version__
+from bydawn.agents import cli
 from bydawn.cli import render
 from bydawn.cli.command import Group, command, option
 from bydawn.cli.dialects import FURTHER, trust_command
 from bydawn.cli.dialects.rloop_completion import completion, session_names
 from bydawn.cli.dialects.rloop_config import config
+from bydawn.cli.program import shielded
 from bydawn.core.errors import UserError
 from bydawn.core.text import plain, visible
 from bydawn.core.values import Act
+from bydawn.dialects.rloop import DIALECT
 from bydawn.dialects.rloop.config import BACKENDS, KEYS, MOST_ITERATIONS, NAME, PROJECT, Config
+from bydawn.dialects.rloop.files import CRASHED
+from bydawn.operations.agents import found_here
+from bydawn.operations.dialects.rloop import sessions
+from bydawn.operations.dialects.rloop.sessions import Session
+from bydawn.operations.plan import Plan
 from bydawn.process.guardian import Tether
+from bydawn.store.registry import Registry
 from bydawn.system.user_folders import tilde
-
-if TYPE_CHECKING:
-    from bydawn.operations.dialects.rloop.sessions import Session
-    from bydawn.operations.plan import Plan
 
 DEFAULTS = Config()
 EXIT_OCCUPIED = 8
@@ -67,7 +71,6 @@ def start(
     from bydawn.cli.dialects import running
     from bydawn.cli.dialects.rloop_voice import RloopScreen, RloopVoice
     from bydawn.cli.foreground import run_in_foreground
-    from bydawn.dialects.rloop import DIALECT
     from bydawn.operations.dialects.rloop import configuration, sessions, starting
 
     workspace = starting.folder_of(folder)
@@ -76,7 +79,7 @@ def start(
     wanted = starting.wanted(workspace, found, name, prompt_template, in_front=no_tmux)
     is_work = starting.open_boxes(workspace, found.task_file) > 0
 
-    def run(tether: Tether, planned: "Plan") -> int:
+    def run(tether: Tether, planned: Plan) -> int:
         if prompt_template:
             starting.keep_template(workspace, prompt_template)
         if no_tmux:
@@ -121,8 +124,6 @@ def resume(name: str | None, stopped: bool, max_iterations: int | None, accept: 
 @option("--all", "-a", "all_", is_flag=True, help="Stop all loops")
 def stop(name: str | None, all_: bool) -> int:
     """Stop a running loop"""
-    from bydawn.cli.program import shielded
-    from bydawn.dialects.rloop.files import CRASHED
     from bydawn.operations.dialects.rloop import sessions, starting
 
     if (name is None) == (not all_):
@@ -153,8 +154,6 @@ def stop(name: str | None, all_: bool) -> int:
 @option("--json", "as_json", is_flag=True, help="Print JSON")
 def status(as_json: bool) -> int:
     """Show status of all loops"""
-    from bydawn.operations.dialects.rloop import sessions
-
     found = sessions.table(_say)
     if as_json:
         render.echo_json({"sessions": [sessions.document(each) for each in found]})
@@ -171,7 +170,7 @@ _HEADINGS = ("NAME", "DIR", "ITERATION", "STATUS", "REMAINING")
 _COLORS = {"complete": "green", "running": "yellow"}
 
 
-def table_lines(found: "Sequence[Session]") -> Iterator[str]:
+def table_lines(found: Sequence[Session]) -> Iterator[str]:
     """A row each; where the terminal is narrow, the folder is on a line of its own."""
     rows = [_HEADINGS, *(_row(each) for each in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
@@ -187,7 +186,7 @@ def table_lines(found: "Sequence[Session]") -> Iterator[str]:
             yield f"  {folder.rstrip()}"
 
 
-def _row(each: "Session") -> tuple[str, ...]:
+def _row(each: Session) -> tuple[str, ...]:
     left = each.remaining
     remaining = "?" if left is None else f"{left} task{'' if left == 1 else 's'}"
     iteration = f"{each.count('iteration')}/{each.count('max_iterations')}"
@@ -212,9 +211,6 @@ def logs(name: str, follow: bool) -> int:
 @command()
 def backends() -> int:
     """Which agents are here"""
-    from bydawn.agents import cli
-    from bydawn.operations.agents import found_here
-
     here = {each.name: each for each in found_here(Path.cwd())}
     for name in BACKENDS:
         each = here.get(name)
@@ -234,7 +230,6 @@ def backends() -> int:
 def server(port: int, token: str | None, cors: tuple[str, ...], link: bool) -> int:
     """Start status API server"""
     from bydawn.cli.serve import keep_serving, new_links, ready, tokens
-    from bydawn.store.registry import Registry
 
     serves = Act("server", program=NAME)
     if link:

@@ -7,6 +7,8 @@ import click
 from bydawn.cli.command import command
 from bydawn.core.errors import UserError
 from bydawn.dialects.rloop.config import STATE
+from bydawn.operations.dialects.rloop.configuration import config_folder
+from bydawn.system import shared_file
 
 # completions/ has the same files; scripts/docs writes them.
 BASH = r"""# Completion for rloop in bash: source <(rloop completion bash)
@@ -53,9 +55,6 @@ def completion(shell: str) -> int:
 
 def session_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:  # noqa: ARG001 - click's
     """The sessions whose names begin so; none if there is an error, which no one wants while typing."""
-    from bydawn.operations.dialects.rloop.configuration import config_folder
-    from bydawn.system import shared_file
-
     with suppress(OSError, UserError):
         entries = (shared_file.read(config_folder() / STATE) or {}).get("sessions")
         return [name for name in entries if name.startswith(incomplete)] if isinstance(entries, dict) else []

@@ -3,7 +3,6 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from bydawn.cli import render
 from bydawn.cli.dialects.log_screen import LogScreen
@@ -15,12 +14,11 @@ from bydawn.core.values import FINISHED, Act, Next
 from bydawn.dialects.rloop import DIALECT
 from bydawn.dialects.rloop.config import LOG, NAME
 from bydawn.dialects.rloop.files import cap, word, words
+from bydawn.operations.dialects.rloop.sessions import not_committed
+from bydawn.operations.plan import Plan
 from bydawn.store.registry import Standing
 from bydawn.system import programs
 from bydawn.system.user_folders import tilde
-
-if TYPE_CHECKING:
-    from bydawn.operations.plan import Plan
 
 
 class RloopVoice(DialectVoice):
@@ -29,7 +27,7 @@ class RloopVoice(DialectVoice):
     def __init__(self) -> None:
         super().__init__(DIALECT)
 
-    def begun(self, planned: "Plan", fact: RunStarted, state: LoopState) -> list[str]:
+    def begun(self, planned: Plan, fact: RunStarted, state: LoopState) -> list[str]:
         loop, kept = planned.loop, words(planned.loop)
         name, tasks = kept["session"], fact.tasks
         if tasks and not tasks.open and not tasks.problem:
@@ -62,7 +60,7 @@ class RloopVoice(DialectVoice):
             *render.step_lines(steps),
         ]
 
-    def viewer(self, planned: "Plan") -> list[str]:
+    def viewer(self, planned: Plan) -> list[str]:
         """A tmux session that only shows the loop; it closes when the loop ends."""
         loop, tmux = planned.loop, words(planned.loop)["tmux"]
         program = programs.find("tmux", Path(loop.workspace)) if tmux else None
@@ -77,8 +75,6 @@ class RloopScreen(LogScreen):
     """The log, and how the session ended."""
 
     def summary(self, standing: Standing, stopped: LoopStopped) -> str:
-        from bydawn.operations.dialects.rloop.sessions import not_committed
-
         told = not_committed(standing) if stopped.end in FINISHED else ""
         said = f"{words(standing.loop)['session']} {word(stopped)}: {DIALECT.reason(stopped)}"
         return f"{said}; but {told}" if told else said

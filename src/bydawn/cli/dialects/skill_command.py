@@ -8,6 +8,7 @@ from bydawn.cli import render
 from bydawn.cli.command import Command, command, option
 from bydawn.core.text import plain
 from bydawn.core.values import Next
+from bydawn.operations.dialects import skills
 
 _SIGNS = {"codex": "$", "claude": "/"}  # that call a skill by its name
 
@@ -21,8 +22,6 @@ def skill_command(dialect: str, request: str, folder: str | None = None) -> Comm
     @option("--force", is_flag=True, help="Over files that were changed; a copy of each is kept.")
     def install_skill(agent: str, user: bool, force: bool, here: Path = Path()) -> int:
         """Install the skill where Codex or Claude Code reads it"""
-        from bydawn.operations.dialects import skills
-
         done = skills.install_skill(dialect, agent, here.absolute(), user=user, force=force)
         news = f"{done.new} of {done.files} files written" if done.new else "is up to date"
         click.echo(f"  {plain(done.path)}: {news}")

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,16 +11,17 @@ from bydawn.cli.command import Group, command, option
 from bydawn.cli.dialects import options
 from bydawn.cli.dialects.strict_agent_loop_skill import HOW, install_skill
 from bydawn.core.errors import UserError
+from bydawn.core.records import Iteration
 from bydawn.core.text import plain, visible
 from bydawn.core.values import EXIT_CODES, End
+from bydawn.dialects.strict_agent_loop import DIALECT, document
 from bydawn.dialects.strict_agent_loop.contract import EFFORTS, MOST_ITERATIONS, SANDBOXES, Contract
+from bydawn.dialects.strict_agent_loop.document import State
 from bydawn.dialects.strict_agent_loop.paths import NAME, round_summary
+from bydawn.operations.dialects.strict_agent_loop import recording, reporting, stopping, tasks
+from bydawn.operations.dialects.strict_agent_loop.tasks import Task
 from bydawn.process.guardian import Tether
-
-if TYPE_CHECKING:
-    from bydawn.dialects.strict_agent_loop.document import State
-    from bydawn.operations.dialects.strict_agent_loop.tasks import Task
-    from bydawn.settings.layers import Settings
+from bydawn.settings.layers import Settings
 
 _COUNT = click.IntRange(1, MOST_ITERATIONS)
 _SECONDS = click.FloatRange(0, 1e7)
@@ -93,8 +94,6 @@ def append_event(
     state: str | None, workspace_root: str | None, task_id: str | None, kind: str, message: str, data: tuple[str, ...]
 ) -> int:
     """Record an event"""
-    from bydawn.operations.dialects.strict_agent_loop import recording
-
     _refuse_blank({"--kind": kind, "--message": message})
     fields = dict(_pair(each) for each in data)
     recorded, event = recording.event(_ours(state, workspace_root, task_id), kind, message, fields, _say)
@@ -130,9 +129,6 @@ def update_state(
     state: str | None, workspace_root: str | None, task_id: str | None, progress: str, **claim: Any
 ) -> int:
     """Record a verified iteration"""
-    from bydawn.core.records import Iteration
-    from bydawn.operations.dialects.strict_agent_loop import recording
-
     required = ("task", "local_done_condition", "result_summary", "verification_summary")
     _refuse_blank({f"--{name.replace('_', '-')}": claim[name] for name in required})
     task = _ours(state, workspace_root, task_id)
@@ -158,8 +154,6 @@ def compact_state(
     state: str | None, workspace_root: str | None, task_id: str | None, keep_last: int, max_archive_chars: int
 ) -> int:
     """Shorten the history in state.json; the logs stay whole"""
-    from bydawn.operations.dialects.strict_agent_loop import recording
-
     task = _ours(state, workspace_root, task_id)
     now = recording.compact(task, keep_last, max_archive_chars, _say)
     render.echo_json(
@@ -184,8 +178,6 @@ def check_stop(tether: Tether | None, /, state: str | None, workspace_root: str 
 
     Exit codes: 0 success, 1 go on, 2 stopped without success.
     """
-    from bydawn.operations.dialects.strict_agent_loop import stopping, tasks
-
     stopping.refuse_inside_a_check()
     task = _confirmed(_ours(state, workspace_root, task_id))
     tasks.refuse_foreign(task)
@@ -202,8 +194,6 @@ def check_stop(tether: Tether | None, /, state: str | None, workspace_root: str 
 @option("--label", metavar="TEXT", default="status.reported", help="[default: status.reported]")
 def report_status(state: str | None, workspace_root: str | None, task_id: str | None, as_json: bool, label: str) -> int:
     """Say where it stands, and refresh the status files"""
-    from bydawn.operations.dialects.strict_agent_loop import reporting
-
     line, text = reporting.report(_find(state, workspace_root, task_id), label, _say)
     if as_json:
         render.echo_json(line)
@@ -220,8 +210,6 @@ def report_status(state: str | None, workspace_root: str | None, task_id: str | 
 @_as_json
 def list_tasks(workspace_root: str, as_json: bool) -> int:
     """List the tasks of a repository"""
-    from bydawn.operations.dialects.strict_agent_loop import reporting, tasks
-
     found = reporting.listed(tasks.workspace_of(workspace_root), _trust, _say)
     if as_json:
         render.echo_json({"tasks": [reporting.entry(each) for each in found]})
@@ -240,8 +228,6 @@ def list_tasks(workspace_root: str, as_json: bool) -> int:
 @_as_json
 def show_task(state: str | None, workspace_root: str | None, task_id: str | None, as_json: bool) -> int:
     """Show one task"""
-    from bydawn.operations.dialects.strict_agent_loop import reporting
-
     task = _find(state, workspace_root, task_id)
     if as_json:
         render.echo_json(reporting.entry(task) | {"state": task.now})
@@ -284,7 +270,6 @@ def supervise(
     """
     from bydawn.cli.dialects import running
     from bydawn.cli.dialects.strict_agent_loop_screen import Screen
-    from bydawn.dialects.strict_agent_loop import DIALECT
     from bydawn.operations.dialects.strict_agent_loop import supervising
 
     task = _confirmed(_ours(state, workspace_root, task_id))
@@ -303,14 +288,12 @@ def supervise(
     return running.resume(DIALECT, planned, tether, run=screen.run)
 
 
-def _find(state: str | None, workspace: str | None, task: str | None) -> "Task":
-    from bydawn.operations.dialects.strict_agent_loop import reporting, tasks
-
+def _find(state: str | None, workspace: str | None, task: str | None) -> Task:
     reporting.take_in(state, workspace, _trust, _say)
     return reporting.up_to_date(tasks.find(state, workspace, task), _say)
 
 
-def _ours(state: str | None, workspace: str | None, task: str | None) -> "Task":
+def _ours(state: str | None, workspace: str | None, task: str | None) -> Task:
     """The same, to go on with it: if it came with its folder, it becomes ours here."""
     found = _find(state, workspace, task)
     if found.standing:
@@ -320,10 +303,8 @@ def _ours(state: str | None, workspace: str | None, task: str | None) -> "Task":
     return arriving.take_over(found, _trust, _say)
 
 
-def _confirmed(task: "Task") -> "Task":
+def _confirmed(task: Task) -> Task:
     """Ask about stop commands that no person has given, if one is here; else they are refused later."""
-    from bydawn.dialects.strict_agent_loop import document
-
     commands = document.unconfirmed(task.standing.loop) if task.standing else ()
     if not commands or not sys.stdin.isatty():
         return task
@@ -351,11 +332,11 @@ def _pair(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _pending(now: "State") -> dict[str, object]:
+def _pending(now: State) -> dict[str, object]:
     return {"pending": True} if now.pending else {}
 
 
-def _trust(gathered: "Settings", workspace: Path, state_folder: Path, config: str) -> None:
+def _trust(gathered: Settings, workspace: Path, state_folder: Path, config: str) -> None:
     from bydawn.cli.foreground import be_trusted
 
     be_trusted(gathered, workspace, state_folder, config=config)

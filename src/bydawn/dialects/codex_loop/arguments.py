@@ -1,17 +1,48 @@
 """The loop that `codex-loop.yaml` asks for."""
 
 from collections.abc import Callable
+from typing import Annotated
 
 import msgspec
 
 from bydawn.core.keys import Checked
 from bydawn.core.loop import TaskByTask
+from bydawn.core.options import Typed
 from bydawn.dialects.codex_loop import config as own
 from bydawn.dialects.codex_loop import prompt
 from bydawn.dialects.codex_loop.config import CODEX, SANDBOXES, Config
 from bydawn.dialects.seam import Start
 
 WORKTREES = ".codex-loop-worktrees"
+
+Positive = Annotated[int, msgspec.Meta(ge=1)]
+Natural = Annotated[int, msgspec.Meta(ge=0)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e7)]
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How a project is kept running."""
+
+    retry_blocked: Annotated[bool, Typed("Try blocked tasks again, in every cycle.")] = False
+    cycle_sleep_seconds: Annotated[Seconds, Typed("Between two cycles.", "N")] = 60.0
+    max_cycles: Annotated[Positive | None, Typed("At most so many cycles.", "N")] = None
+
+    @property
+    def words(self) -> list[str]:
+        """As they are typed."""
+        most = [] if self.max_cycles is None else ["--max-cycles", str(self.max_cycles)]
+        retry = ["--retry-blocked"] if self.retry_blocked else []
+        return [*retry, "--cycle-sleep-seconds", f"{self.cycle_sleep_seconds:g}", *most]
+
+
+class RunOptions(Options, frozen=True, kw_only=True):
+    """What a person asks of one run."""
+
+    continuous: Annotated[bool, Typed("Go on by itself, cycle after cycle, until all is done.")] = False
+    retry_errors: Annotated[bool, Typed("Begin another cycle after Codex itself failed, too.")] = False
+    max_error_retries: Annotated[Natural | None, Typed("At most so many such cycles in a row.", "N")] = None
+    done: tuple[str, ...] = ()  # tasks that were done by others
+
 
 # What a loop of this dialect is, whatever files say.
 PRESET: dict[str, tuple[str, ...]] = {

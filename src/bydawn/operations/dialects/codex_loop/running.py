@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec.structs import replace
 
+from bydawn.assemble import Cycles
 from bydawn.core.errors import UserError
 from bydawn.core.facts import LoopStopped, TaskSettled
-from bydawn.core.options import Typed
 from bydawn.core.state import Settled
 from bydawn.core.text import plain, shorten
 from bydawn.core.values import FINISHED, TaskStatus
 from bydawn.core.worklist import of_folder
 from bydawn.dialects.codex_loop import DIALECT, arguments, codes
+from bydawn.dialects.codex_loop.arguments import RunOptions
 from bydawn.dialects.codex_loop.config import NAME, PLAN, SPEC, Config
 from bydawn.dialects.seam import Start
 from bydawn.operations import places, resume, settings
@@ -30,49 +30,8 @@ from bydawn.store.registry import Standing, slug, standing_of
 from bydawn.store.watches import Watch
 from bydawn.system.reading import read_folder
 
-if TYPE_CHECKING:
-    from bydawn.assemble import Cycles
-
 DAEMON, SERVICE = "daemon", "service"  # the two kinds of watchdog
 _ERRORS = (codes.RUNNER_FAILURES, codes.AGENT_UNAVAILABLE)  # of Codex itself
-
-
-Positive = Annotated[int, msgspec.Meta(ge=1)]
-Natural = Annotated[int, msgspec.Meta(ge=0)]
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e7)]
-
-
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How a project is kept running."""
-
-    retry_blocked: Annotated[bool, Typed("Try blocked tasks again, in every cycle.")] = False
-    cycle_sleep_seconds: Annotated[Seconds, Typed("Between two cycles.", "N")] = 60.0
-    max_cycles: Annotated[Positive | None, Typed("At most so many cycles.", "N")] = None
-
-    @property
-    def words(self) -> list[str]:
-        """As they are typed."""
-        most = [] if self.max_cycles is None else ["--max-cycles", str(self.max_cycles)]
-        retry = ["--retry-blocked"] if self.retry_blocked else []
-        return [*retry, "--cycle-sleep-seconds", f"{self.cycle_sleep_seconds:g}", *most]
-
-
-class RunOptions(Options, frozen=True, kw_only=True):
-    """What a person asks of one run."""
-
-    continuous: Annotated[bool, Typed("Go on by itself, cycle after cycle, until all is done.")] = False
-    retry_errors: Annotated[bool, Typed("Begin another cycle after Codex itself failed, too.")] = False
-    max_error_retries: Annotated[Natural | None, Typed("At most so many such cycles in a row.", "N")] = None
-    done: tuple[str, ...] = ()  # tasks that were done by others
-
-    @property
-    def cycles(self) -> "Cycles | None":
-        if not self.continuous:
-            return None
-        from bydawn.assemble import Cycles  # what only asks how it is needs none of it
-
-        again = Again(blocked=self.retry_blocked, errors=self.retry_errors, most_errors=self.max_error_retries)
-        return Cycles(sleep=self.cycle_sleep_seconds, most=self.max_cycles, again=again)
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,6 +122,13 @@ def kept_by(watch: Watch) -> UserError:
 def occupied(cause: str, end: str = "Ctrl-C in its terminal") -> UserError:
     hint = f"`{NAME} status --summary` says how it stands; {end} ends it"
     return UserError(f"{NAME} is already running in this project", cause=cause, hint=hint, exit_code=8)
+
+
+def cycles_of(options: RunOptions) -> Cycles | None:
+    if not options.continuous:
+        return None
+    again = Again(blocked=options.retry_blocked, errors=options.retry_errors, most_errors=options.max_error_retries)
+    return Cycles(sleep=options.cycle_sleep_seconds, most=options.max_cycles, again=again)
 
 
 class Again:

@@ -17,6 +17,7 @@ from bydawn.core.values import FINISHED, MOST_RESTARTS, STALE, Restart, Status
 from bydawn.core.watching import BACK_OFF
 from bydawn.dialects import follower
 from bydawn.dialects.codex_loop import codes
+from bydawn.dialects.codex_loop.arguments import Options
 from bydawn.dialects.codex_loop.config import FOLDER, NAME
 from bydawn.dialects.codex_loop.history import moment
 from bydawn.host import units
@@ -26,7 +27,7 @@ from bydawn.operations import keeping, service, steer
 from bydawn.operations.beating import Beat
 from bydawn.operations.dialects import loops
 from bydawn.operations.dialects.codex_loop import project, running
-from bydawn.operations.dialects.codex_loop.running import DAEMON, SERVICE, Options
+from bydawn.operations.dialects.codex_loop.running import DAEMON, SERVICE
 from bydawn.operations.keeping import unit_name
 from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.operations.settings import secrets
