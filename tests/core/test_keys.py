@@ -1,23 +1,42 @@
 """Another tool's configuration against the table of its keys."""
 
+from typing import Annotated
+
+import msgspec
 import pytest
 
 from bydawn.core.errors import UserError
-from bydawn.core.keys import Checked, Key, Kind, checked
+from bydawn.core.keys import Checked, Configuration, Key, Kind, checked, filled, keys_of
 from bydawn.settings.yaml import parse
 
-EXTRA = (Key("name", Kind.TEXT), Key("path", Kind.PATH), Key("include", Kind.SWITCH, default=False))
-KEYS = (
-    Key("version", Kind.COUNT, default=1, least=1),
-    Key("docs.todo", Kind.PATH, default="TODO.md"),
-    Key("docs.extras", Kind.ITEMS, default=(), keys=EXTRA),
-    Key("codex.binary", Kind.TEXT, default="codex"),
-    Key("codex.args", Kind.TEXTS, default=("--yolo", "exec")),
-    Key("runner.sleep_seconds", Kind.SECONDS, default=5),
-    Key("runner.stop_after_runs", Kind.COUNT, nullable=True, least=1),
-    Key("runner.share", Kind.SECONDS, default=0.5),
-    Key("git.auto_commit", Kind.SWITCH, default=False),
-)
+
+class Extra(msgspec.Struct, frozen=True, kw_only=True):
+    name: Annotated[str, Key(kind=Kind.TEXT)]
+    path: Annotated[str, Key(kind=Kind.PATH)]
+    include: bool = False
+
+
+class Docs(msgspec.Struct, frozen=True):
+    todo: Annotated[str, Key(kind=Kind.PATH)] = "TODO.md"
+    extras: tuple[Extra, ...] = ()
+
+
+class Runner(msgspec.Struct, frozen=True):
+    sleep_seconds: float = 5.0
+    stop_after_runs: Annotated[int | None, Key(least=1)] = None
+    share: float = 0.5
+
+
+class Config(Configuration, frozen=True, kw_only=True):
+    version: Annotated[int, Key(least=1)] = 1
+    docs: Docs = Docs()
+    binary: Annotated[str, Key("codex.binary", Kind.TEXT)] = "codex"
+    args: Annotated[tuple[str, ...], Key("codex.args")] = ("--yolo", "exec")
+    runner: Runner = Runner()
+    auto_commit: Annotated[bool, Key("git.auto_commit")] = False
+
+
+KEYS = tuple(keys_of(Config))
 
 
 def read(text: str, keys: tuple[Key, ...] = KEYS) -> Checked:
@@ -33,12 +52,8 @@ def refused(text: str, keys: tuple[Key, ...] = KEYS) -> UserError:
 
 
 def test_a_file_without_a_word_has_every_default() -> None:
-    found = read("docs:\n")
-    assert (found.count("version"), found.text("docs.todo"), found.items("docs.extras")) == (1, "TODO.md", ())
-    assert (found.texts("codex.args"), found.number("runner.sleep_seconds")) == (("--yolo", "exec"), 5.0)
-    assert (found.count("runner.stop_after_runs"), found.switch("git.auto_commit")) == (None, False)
-    assert found.where("docs.todo") == "config.yml"
-    assert found.remarks == ()
+    found = filled(Config, read("docs:\n"), KEYS)
+    assert found == Config(where=dict.fromkeys((key.path for key in KEYS), "config.yml"))
 
 
 def test_what_a_file_sets_is_found_with_its_line() -> None:
@@ -47,12 +62,12 @@ def test_what_a_file_sets_is_found_with_its_line() -> None:
         "codex:\n  args:\n    - exec\n    - -m\n"
         "runner: {sleep_seconds: 0.5, stop_after_runs: 3}\ngit: {auto_commit: true}\n"
     )
-    assert (found.text("docs.todo"), found.where("docs.todo")) == ("a/b.md", "config.yml:2")
-    [extra] = found.items("docs.extras")
-    assert (extra.text("name"), extra.switch("include"), extra.where("path")) == ("spec", False, "config.yml:4")
-    assert (found.texts("codex.args"), found.where("codex.args.1")) == (("exec", "-m"), "config.yml:8")
-    assert (found.number("runner.sleep_seconds"), found.count("runner.stop_after_runs")) == (0.5, 3)
-    assert found.switch("git.auto_commit")
+    config = filled(Config, found, KEYS)
+    assert config.docs == Docs(todo="a/b.md", extras=(Extra(name="spec", path="docs/spec.md"),))
+    assert (config.args, config.auto_commit) == (("exec", "-m"), True)
+    assert config.runner == Runner(sleep_seconds=0.5, stop_after_runs=3)
+    assert (config.where["docs.todo"], found.where("codex.args.1")) == ("config.yml:2", "config.yml:8")
+    assert found.items("docs.extras")[0].where("path") == "config.yml:4"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +162,7 @@ def test_unknown_keys_are_named_once_each_with_what_may_be_meant() -> None:
         "config.yml:4: unknown key 'codex.args' has no effect",
         "config.yml:6: unknown key 'also' has no effect",
     )
-    assert found.texts("codex.args") == ("--yolo", "exec")
+    assert found.values["codex.args"] == ("--yolo", "exec")
 
 
 def test_a_file_of_unknown_keys_does_not_fill_the_screen() -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Annotated
 
 import click
 
@@ -17,7 +18,7 @@ from bydawn.cli.dialects import running
 from bydawn.core.agent import Beat, Complaint, Event, Message
 from bydawn.core.facts import AnyFact, EventRecorded, LoopStopped, RoundEnded, RoundStarted, RunStarted
 from bydawn.core.history import History
-from bydawn.core.keys import Checked, Key, Kind
+from bydawn.core.keys import Checked, Configuration, Key, Kind, filled, keys_of
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.values import Next
@@ -73,6 +74,19 @@ def parsed(line: str) -> tuple[str, str, str] | None:
     return next(((kind, match[1], match[2]) for kind, match in found if match), None)
 
 
+class Shift(Configuration, frozen=True, kw_only=True):
+    """Its file."""
+
+    agent: Annotated[str, Key("shift.agent", Kind.TEXT)] = "codex"
+    checks: Annotated[tuple[str, ...], Key("shift.checks")] = ()
+    passes: Annotated[int, Key("shift.passes")] = 5
+    sandbox: Annotated[str | None, Key("shift.sandbox", Kind.TEXT)] = None
+    words: Annotated[str | None, Key("shift.words", Kind.PATH)] = None
+
+
+KEYS = tuple(keys_of(Shift))
+
+
 class NightShift:
     name = NAME
     unit = "tour"
@@ -80,23 +94,18 @@ class NightShift:
     splits_output = False
     user_file = ("", "", "")
     own = staticmethod(lambda _: None)
-    keys = (
-        Key("shift.agent", Kind.TEXT, default="codex"),
-        Key("shift.checks", Kind.TEXTS, default=()),
-        Key("shift.passes", Kind.COUNT, default=5),
-        Key("shift.sandbox", Kind.TEXT, nullable=True),
-        Key("shift.words", Kind.PATH, nullable=True),
-    )
+    keys = KEYS
 
     def from_config(self, found: Checked, read: Callable[[str], str | None]) -> Start:
-        path = found.text("shift.words")
+        asked = filled(Shift, found, KEYS)
+        path = asked.words
         words = read(path) if path else None  # it may be missing
         ours = {
-            "agent": ("shift.agent", (found.text("shift.agent"),)),
-            "check": ("shift.checks", found.texts("shift.checks")),
-            "rounds": ("shift.passes", (str(found.count("shift.passes")),)),
-            "sandbox": ("shift.sandbox", tuple(filter(None, [found.text("shift.sandbox")]))),
-            "template": ("shift.words", (path,) if words else ()),
+            "agent": ("shift.agent", (asked.agent,)),
+            "check": ("shift.checks", asked.checks),
+            "rounds": ("shift.passes", (str(asked.passes),)),
+            "sandbox": ("shift.sandbox", (asked.sandbox,) if asked.sandbox else ()),
+            "template": ("shift.words", (str(path),) if words else ()),
         }
         return Start(
             prompt="Do what is left.",

@@ -69,11 +69,8 @@ def test_the_file_of_the_document_is_read_as_it_is() -> None:
     assert found.remarks == ()
     assert (found.where["claude.env"], found.where["defaults.backend"]) == ("config.yaml:10", "default")
     usual = config()
-    assert [name for name in Config.__struct_fields__ if getattr(usual, name) != getattr(found, name)] == [
-        "model",
-        "webhook",
-        "where",
-    ]
+    different = {name for name in Config.__struct_fields__ if getattr(usual, name) != getattr(found, name)}
+    assert different == {"model", "webhook", "where"}
     assert usual == Config(where=dict.fromkeys(BY_PATH, "default"))
 
 

@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import reduce
 from math import isfinite
 from posixpath import normpath
+from types import NoneType
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
 from bydawn.core.errors import UserError
 from bydawn.core.kinds import address, told, variable
+from bydawn.core.options import parts_of
 from bydawn.core.text import PLACEHOLDER, fit, near, visible
 
 Scalar = str | int | float | bool | None
@@ -47,10 +51,13 @@ class Kind(StrEnum):
 
 
 class Key(msgspec.Struct, frozen=True):
-    """A key of the file. One without a default must be there, unless it may be null."""
+    """A key of the file. One without a default must be there, unless it may be null.
 
-    path: str  # "codex.args"
-    kind: Kind
+    In the annotation of a struct's field it says what the field does not; `keys_of` completes it.
+    """
+
+    path: str = ""  # "codex.args"
+    kind: Kind = Kind.LINE
     default: "str | float | bool | tuple[str, ...] | dict[str, str] | None" = None  # an empty tuple for items, too
     nullable: bool = False
     least: float = 0  # of a number
@@ -60,6 +67,8 @@ class Key(msgspec.Struct, frozen=True):
     without: str = ""  # characters that a line must not have
     variable: str = ""  # of the environment, if one sets it
     asks_to_raise: bool = False  # a project's file needs trust to raise it above what the user has
+    field: str = ""  # of the struct that the file becomes
+    must: bool = False  # be there, although the field has a default
 
     @property
     def name(self) -> str:
@@ -89,6 +98,63 @@ class Key(msgspec.Struct, frozen=True):
         return f"{self.name}: {'null' if self.nullable and self.default is None else shown}"
 
 
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """A file, or several layers, read into a struct whose fields are its keys."""
+
+    where: dict[str, str] = {}  # in which line a key is, or what else sets it
+    remarks: tuple[str, ...] = ()  # about what has no effect
+
+
+C = TypeVar("C", bound=Configuration)
+_USUAL = {bool: Kind.SWITCH, int: Kind.COUNT, float: Kind.SECONDS, tuple: Kind.TEXTS, dict: Kind.VARIABLES}
+
+
+def keys_of(struct: type[msgspec.Struct], above: str = "") -> Iterator[Key]:
+    """The keys of a struct: what each field's type and default say, and a `Key` in its annotation.
+
+    A field that is a struct is a section; a tuple of structs is a list of mappings.
+    """
+    hints = get_type_hints(struct, include_extras=True)
+    for field in msgspec.structs.fields(struct):
+        if field.name in Configuration.__struct_fields__:
+            continue
+        parts, place = [*parts_of(hints[field.name])], f"{above}{field.name}"
+        said = next((each for each in parts if isinstance(each, Key)), Key())
+        inner = next((each for each in parts if isinstance(each, type) and issubclass(each, msgspec.Struct)), None)
+        if inner and tuple not in parts:
+            yield from keys_of(inner, f"{place}.")
+            continue
+        usual = next((kind for type_, kind in _USUAL.items() if type_ in parts), Kind.LINE)
+        yield msgspec.structs.replace(
+            said,
+            path=said.path or place,
+            field=place,
+            kind=Kind.ITEMS if inner else usual if said.kind is Kind.LINE else said.kind,
+            keys=tuple(keys_of(inner)) if inner else (),
+            default=None if said.must else _default(field),
+            nullable=said.nullable or NoneType in parts,
+        )
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    """As people write it; None if there is none."""
+    found = field.default_factory() if callable(field.default_factory) else field.default
+    found = int(found) if isinstance(found, float) and found.is_integer() else found
+    return None if found is msgspec.NODEFAULT else found
+
+
+def filled(struct: type[C], found: "Checked", keys: Sequence[Key]) -> C:
+    """The struct, from what its file or its layers say."""
+    where = {key.path: found.where(key.path) for key in keys}
+    fields: dict[str, Any] = {"where": where, "remarks": found.remarks}
+    for key in keys:
+        *sections, name = key.field.split(".")
+        section = reduce(lambda inner, each: inner.setdefault(each, {}), sections, fields)
+        items = [each.values for each in found.items(key.path)]
+        section[name] = items if key.kind is Kind.ITEMS else found.values[key.path]
+    return msgspec.convert(fields, struct)
+
+
 Value = Scalar | tuple[str, ...] | tuple["Checked", ...] | dict[str, str]
 
 
@@ -108,27 +174,10 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
         line = self.lines.get(path)
         return self.places.get(path) or (f"{self.name}:{line}" if line else self.name)
 
-    def text(self, path: str) -> str:
-        """A text or a path; empty if it is null."""
-        return value if isinstance(value := self.values[path], str) else ""
-
-    def texts(self, path: str) -> tuple[str, ...]:
-        return tuple(each for each in self._members(path) if isinstance(each, str))
-
     def items(self, path: str) -> "tuple[Checked, ...]":
-        return tuple(each for each in self._members(path) if isinstance(each, Checked))
-
-    def _members(self, path: str) -> "tuple[str | Checked, ...]":
-        return value if isinstance(value := self.values[path], tuple) else ()
-
-    def switch(self, path: str) -> bool:
-        return self.values[path] is True
-
-    def count(self, path: str) -> int | None:
-        return value if isinstance(value := self.values[path], int) else None
-
-    def number(self, path: str) -> float | None:
-        return float(value) if isinstance(value := self.values[path], int | float) else None
+        """The mappings of a list."""
+        value = self.values[path]
+        return tuple(each for each in value if isinstance(each, Checked)) if isinstance(value, tuple) else ()
 
 
 def wrong(name: str, line: int, what: str, cause: str, hint: str) -> UserError:

@@ -39,7 +39,7 @@ def options_of(struct: type[msgspec.Struct]) -> dict[str, Option]:
     defaults = {field.name: field.default for field in msgspec.structs.fields(struct)}
     found = {}
     for name, hint in get_type_hints(struct, include_extras=True).items():
-        parts = [*_parts(hint)]
+        parts = [*parts_of(hint)]
         for typed in (each for each in parts if isinstance(each, Typed)):
             limits = [each for each in parts if isinstance(each, msgspec.Meta)]
             found[name] = Option(
@@ -55,8 +55,8 @@ def options_of(struct: type[msgspec.Struct]) -> dict[str, Option]:
     return found
 
 
-def _parts(hint: Any) -> Iterator[Any]:
+def parts_of(hint: Any) -> Iterator[Any]:
     """An annotation and everything in it."""
     yield get_origin(hint) or hint
     for each in get_args(hint):
-        yield from _parts(each)
+        yield from parts_of(each)

@@ -2,12 +2,13 @@
 
 import re
 import shlex
+from typing import Annotated
 
 import msgspec
 
 from bydawn.core.commits import unknown_names
 from bydawn.core.errors import UserError
-from bydawn.core.keys import Checked, Key, Kind
+from bydawn.core.keys import Checked, Configuration, Key, Kind, filled, keys_of
 from bydawn.dialects.codex_autorunner import texts
 
 NAME, CODEX = "codex-autorunner", "codex"
@@ -23,58 +24,38 @@ SECTIONS = ("NOTES", "EVENTS", "CHECKS")  # of ours, behind the document's promp
 class Extra(msgspec.Struct, frozen=True, kw_only=True):
     """One more document that Codex may read."""
 
-    name: str
-    path: str
+    name: Annotated[str, Key(kind=Kind.TEXT)]
+    path: Annotated[str, Key(kind=Kind.PATH)]
     include_in_prompt: bool = False
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """The file, checked; `where` says in which line a key is."""
+class Config(Configuration, frozen=True, kw_only=True):
+    """The file. The last part of each key is its field."""
 
-    todo: str = "TODO.md"
-    progress: str = "PROGRESS.md"
-    opinions: str = "OPINIONS.md"
-    extras: tuple[Extra, ...] = ()
-    binary: str = "codex"
-    args: tuple[str, ...] = ("--yolo", "exec", "--sandbox", "danger-full-access")
-    prev_run_max_chars: int = 6000
-    template: str | None = TEMPLATE
-    sleep_seconds: float = 5
-    stop_after_runs: int | None = None
-    max_wallclock_seconds: float | None = None
-    auto_commit: bool = False
-    commit_message_template: str = "[codex] run #{run_id}"
-    host: str = "127.0.0.1"
-    port: int = 4173
-    auth_token: str | None = None
-    where: dict[str, str] = {}
-    remarks: tuple[str, ...] = ()
+    version: int = VERSION
+    todo: Annotated[str, Key("docs.todo", Kind.PATH)] = "TODO.md"
+    progress: Annotated[str, Key("docs.progress", Kind.PATH)] = "PROGRESS.md"
+    opinions: Annotated[str, Key("docs.opinions", Kind.PATH)] = "OPINIONS.md"
+    extras: Annotated[tuple[Extra, ...], Key("docs.extras", nullable=True)] = ()
+    binary: Annotated[str, Key("codex.binary", Kind.TEXT)] = "codex"
+    args: Annotated[tuple[str, ...], Key("codex.args")] = ("--yolo", "exec", "--sandbox", "danger-full-access")
+    prev_run_max_chars: Annotated[int, Key("prompt.prev_run_max_chars", most=MOST_CHARACTERS)] = 6000
+    template: Annotated[str | None, Key("prompt.template", Kind.PATH)] = TEMPLATE
+    sleep_seconds: Annotated[float, Key("runner.sleep_seconds")] = 5
+    stop_after_runs: Annotated[int | None, Key("runner.stop_after_runs", least=1)] = None
+    max_wallclock_seconds: Annotated[float | None, Key("runner.max_wallclock_seconds", least=1)] = None
+    auto_commit: Annotated[bool, Key("git.auto_commit")] = False
+    commit_message_template: Annotated[str, Key("git.commit_message_template", Kind.TEXT)] = "[codex] run #{run_id}"
+    host: Annotated[str, Key("server.host", Kind.TEXT)] = "127.0.0.1"
+    port: Annotated[int, Key("server.port", most=65535)] = 4173
+    auth_token: Annotated[str | None, Key("server.auth_token", Kind.TEXT)] = None
 
     @property
     def documents(self) -> dict[str, str]:
         return {"todo": self.todo, "progress": self.progress, "opinions": self.opinions}
 
 
-_EXTRA = (Key("name", Kind.TEXT), Key("path", Kind.PATH), Key("include_in_prompt", Kind.SWITCH, default=False))
-KEYS = (
-    Key("version", Kind.COUNT, VERSION),
-    Key("docs.todo", Kind.PATH, "TODO.md"),
-    Key("docs.progress", Kind.PATH, "PROGRESS.md"),
-    Key("docs.opinions", Kind.PATH, "OPINIONS.md"),
-    Key("docs.extras", Kind.ITEMS, (), nullable=True, keys=_EXTRA),
-    Key("codex.binary", Kind.TEXT, "codex"),
-    Key("codex.args", Kind.TEXTS, Config().args),
-    Key("prompt.prev_run_max_chars", Kind.COUNT, 6000, most=MOST_CHARACTERS),
-    Key("prompt.template", Kind.PATH, TEMPLATE, nullable=True),
-    Key("runner.sleep_seconds", Kind.SECONDS, 5),
-    Key("runner.stop_after_runs", Kind.COUNT, nullable=True, least=1),
-    Key("runner.max_wallclock_seconds", Kind.SECONDS, nullable=True, least=1),
-    Key("git.auto_commit", Kind.SWITCH, default=False),
-    Key("git.commit_message_template", Kind.TEXT, Config().commit_message_template),
-    Key("server.host", Kind.TEXT, Config().host),
-    Key("server.port", Kind.COUNT, Config().port, most=65535),
-    Key("server.auth_token", Kind.TEXT, nullable=True),
-)
+KEYS = (*keys_of(Config),)
 _TAG = re.compile(r"[A-Za-z][\w-]*", re.ASCII)  # what can be written as a tag around a document
 
 
@@ -83,60 +64,37 @@ def read(found: Checked) -> Config:
     if not found.lines and not found.remarks:
         hint = f"`{NAME} init --force` writes a new one"
         raise UserError(f"{found.name} is empty", cause="it says nothing about what Codex may do", hint=hint)
-    version = found.count("version")
-    if version != VERSION:
+    config = filled(Config, found, KEYS)
+    if config.version != VERSION:
         raise UserError(
-            f"{found.where('version')}: version {version} is not known",
+            f"{found.where('version')}: version {config.version} is not known",
             cause=f"this program reads version {VERSION}",
             hint=f"write `version: {VERSION}`, and look at every key: `{NAME} doctor` checks them",
         )
-    message = found.text("git.commit_message_template")
-    if unknown := unknown_names(message.replace("{run_id}", "")):
+    if unknown := unknown_names(config.commit_message_template.replace("{run_id}", "")):
         raise UserError(
             f"{found.where('git.commit_message_template')}: git.commit_message_template has {{{unknown[0]}}}",
             cause="nothing can be filled in there",
             hint="names are {run_id}, {loop}, {round} and {task}",
         )
+    for name, path in config.documents.items():
+        _refuse_odd_document(found, f"docs.{name}", path)
+    for place, extra in zip(found.items("docs.extras"), config.extras, strict=True):
+        if not _TAG.fullmatch(extra.name):
+            cause = "the prompt has it as a tag around the document: letters, digits, - and _"
+            what = f"{place.where('name')}: {extra.name!r} cannot be a name here"
+            raise UserError(what, cause=cause, hint='write name: "SPEC"')
+        _refuse_odd_document(place, "path", extra.path)
     unversioned = () if "version" in found.lines else (f"{found.name} has no version; {VERSION} is assumed",)
-    return Config(
-        todo=_document(found, "docs.todo"),
-        progress=_document(found, "docs.progress"),
-        opinions=_document(found, "docs.opinions"),
-        extras=tuple(_extra(each) for each in found.items("docs.extras")),
-        binary=found.text("codex.binary"),
-        args=found.texts("codex.args"),
-        prev_run_max_chars=found.count("prompt.prev_run_max_chars") or 0,
-        template=found.text("prompt.template") or None,
-        sleep_seconds=found.number("runner.sleep_seconds") or 0,
-        stop_after_runs=found.count("runner.stop_after_runs"),
-        max_wallclock_seconds=found.number("runner.max_wallclock_seconds"),
-        auto_commit=found.switch("git.auto_commit"),
-        commit_message_template=message,
-        host=found.text("server.host"),
-        port=found.count("server.port") or 0,
-        auth_token=found.text("server.auth_token") or None,
-        where={key.path: found.where(key.path) for key in KEYS},
-        remarks=(*unversioned, *found.remarks),
-    )
+    return msgspec.structs.replace(config, remarks=(*unversioned, *found.remarks))
 
 
-def _document(found: Checked, key: str) -> str:
+def _refuse_odd_document(found: Checked, key: str, path: str) -> None:
     """A document can be named in a prompt's marker, and is neither in git's own folder nor a file that we write."""
-    path = found.text(key)
     if path.split("/")[0] == ".git" or path in (CONFIG, IGNORE, STATE, LOG, LOCK) or "{" in path or "}" in path:
         raise UserError(
             f"{found.where(key)}: {key} cannot be {path!r}", cause="no document is there", hint="name another"
         )
-    return path
-
-
-def _extra(found: Checked) -> Extra:
-    if not _TAG.fullmatch(name := found.text("name")):
-        cause = "the prompt has it as a tag around the document: letters, digits, - and _"
-        raise UserError(
-            f"{found.where('name')}: {name!r} cannot be a name here", cause=cause, hint='write name: "SPEC"'
-        )
-    return Extra(name=name, path=_document(found, "path"), include_in_prompt=found.switch("include_in_prompt"))
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from functools import reduce
-from typing import Any
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.core.keys import Checked, Key, Kind, Node, checked
+from bydawn.core.keys import Checked, Configuration, Key, Kind, Node, checked, filled, keys_of
 
 NAME, CODEX = "codex-loop", "codex"
 FOLDER, CONFIG = ".codex-loop", "codex-loop.yaml"
@@ -21,6 +20,14 @@ VERSION = 1
 SANDBOXES = {"read-only": "read-only", "workspace-write": "workspace", "danger-full-access": "full"}
 
 
+def _one_of(*words: str) -> Key:
+    return Key(kind=Kind.CHOICE, choices=words)
+
+
+N = TypeVar("N", int, float)
+AtLeastOne = Annotated[N, Key(least=1)]
+
+
 # -- the parts of the file; fields have the names and defaults of its keys ---------------------------------------------
 
 
@@ -29,8 +36,8 @@ class Project(msgspec.Struct, frozen=True):
 
 
 class Goal(msgspec.Struct, frozen=True):
-    summary: str = ""
-    done_when: tuple[str, ...] = ()
+    summary: Annotated[str, Key(kind=Kind.TEXT, must=True)] = ""
+    done_when: Annotated[tuple[str, ...], Key(must=True)] = ()
 
 
 class Worktree(msgspec.Struct, frozen=True):
@@ -41,14 +48,14 @@ class Worktree(msgspec.Struct, frozen=True):
 class Execution(msgspec.Struct, frozen=True):
     """Limits of 0 are off."""
 
-    sandbox: str = "workspace-write"
-    approval: str = "never"
-    max_iterations: int = 30  # of one run
+    sandbox: Annotated[str, _one_of(*SANDBOXES)] = "workspace-write"
+    approval: Annotated[str, _one_of("never", "on-request", "on-failure", "untrusted")] = "never"
+    max_iterations: AtLeastOne[int] = 30  # of one run
     max_no_progress_iterations: int = 5
     max_consecutive_runner_failures: int = 3
     max_consecutive_verification_failures: int = 0
     max_consecutive_task_failures: int = 5
-    iteration_timeout_seconds: float = 1800.0
+    iteration_timeout_seconds: AtLeastOne[float] = 1800.0
     iteration_backoff_seconds: float = 0.0
     iteration_backoff_jitter_seconds: float = 0.0
     lock_stale_seconds: float = 21600.0  # kept, not needed: our lock cannot be stale
@@ -63,14 +70,14 @@ class Codex(msgspec.Struct, frozen=True):
 
 
 class Verification(msgspec.Struct, frozen=True):
-    commands: tuple[str, ...] = ()
+    commands: Annotated[tuple[str, ...], Key(must=True)] = ()
     pass_requires_all: bool = True
-    timeout_seconds: float = 300.0
+    timeout_seconds: AtLeastOne[float] = 300.0
 
 
 class Tasks(msgspec.Struct, frozen=True):
-    strategy: str = "sequential"
-    source_dir: str = "tasks"
+    strategy: Annotated[str, _one_of("sequential")] = "sequential"
+    source_dir: Annotated[str, Key(kind=Kind.PATH)] = "tasks"
 
 
 class Logging(msgspec.Struct, frozen=True):
@@ -79,7 +86,7 @@ class Logging(msgspec.Struct, frozen=True):
 
 
 class Events(msgspec.Struct, frozen=True):
-    default_limit: int = 20
+    default_limit: AtLeastOne[int] = 20
 
 
 class Pruned(msgspec.Struct, frozen=True):
@@ -108,12 +115,12 @@ class Hooks(msgspec.Struct, frozen=True):
     post_iteration: tuple[str, ...] = ()
     on_completed: tuple[str, ...] = ()
     on_blocked: tuple[str, ...] = ()
-    failure_policy: str = "ignore"
-    timeout_seconds: float = 300.0
+    failure_policy: Annotated[str, _one_of("ignore", "block")] = "ignore"
+    timeout_seconds: AtLeastOne[float] = 300.0
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """The file, checked. `where` says in which line a key is, `remarks` what has no effect."""
+class Config(Configuration, frozen=True, kw_only=True):
+    """The whole file."""
 
     version: int = VERSION
     project: Project = Project()
@@ -125,55 +132,17 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     logging: Logging = Logging()
     operator: Operator = Operator()
     hooks: Hooks = Hooks()
-    where: dict[str, str] = {}
-    remarks: tuple[str, ...] = ()
 
 
-# -- its keys ----------------------------------------------------------------------------------------------------------
-
-_KINDS = {int: Kind.COUNT, bool: Kind.SWITCH, float: Kind.SECONDS, str: Kind.LINE, tuple: Kind.TEXTS}
-# What the default of a key does not say about it.
-_MORE: dict[str, dict[str, Any]] = {
-    "project.name": {"kind": Kind.LINE},
-    "goal.summary": {"kind": Kind.TEXT, "default": None},
-    "goal.done_when": {"default": None},
-    "execution.sandbox": {"kind": Kind.CHOICE, "choices": tuple(SANDBOXES)},
-    "execution.approval": {"kind": Kind.CHOICE, "choices": ("never", "on-request", "on-failure", "untrusted")},
-    "execution.max_iterations": {"least": 1},
-    "execution.iteration_timeout_seconds": {"least": 1},
-    "codex.model": {"kind": Kind.LINE},
-    "verification.commands": {"default": None},
-    "verification.timeout_seconds": {"least": 1},
-    "tasks.strategy": {"kind": Kind.CHOICE, "choices": ("sequential",)},
-    "tasks.source_dir": {"kind": Kind.PATH},
-    "operator.events.default_limit": {"least": 1},
-    "hooks.failure_policy": {"kind": Kind.CHOICE, "choices": ("ignore", "block")},
-    "hooks.timeout_seconds": {"least": 1},
-}
-
-
-def _keys(section: msgspec.Struct, above: str = "") -> Iterator[Key]:
-    for name in section.__struct_fields__:
-        usual, path = getattr(section, name), f"{above}{name}"
-        if isinstance(usual, msgspec.Struct):
-            yield from _keys(usual, f"{path}.")
-        elif path not in ("where", "remarks"):
-            row = {"kind": _KINDS.get(type(usual), Kind.COUNT), "default": usual, "nullable": usual is None}
-            row |= {"default": int(usual)} if isinstance(usual, float) else {}  # as people write it
-            yield Key(path, **(row | _MORE.get(path, {})))
-
-
-KEYS = (*_keys(Config()),)
+KEYS = (*keys_of(Config),)
 
 
 def read(found: Checked) -> Config:
     """The configuration, from what the file says. Unknown keys are remarks of `found`."""
-    config = _config(found)
+    config = filled(Config, found, KEYS)
     for error in _troubles(config, found):
         raise error
-    return msgspec.structs.replace(
-        config, where={key.path: found.where(key.path) for key in KEYS}, remarks=tuple(_remarks(config, found))
-    )
+    return msgspec.structs.replace(config, remarks=tuple(_remarks(config, found)))
 
 
 def problems(top: Node) -> list[UserError]:
@@ -187,15 +156,7 @@ def problems(top: Node) -> list[UserError]:
     if found:
         return [*found.values()]
     read = checked(top, KEYS, CONFIG)
-    return [*_troubles(_config(read), read)]
-
-
-def _config(found: Checked) -> Config:
-    nested: dict[str, Any] = {}
-    for key in KEYS:
-        *sections, name = key.path.split(".")
-        reduce(lambda inner, section: inner.setdefault(section, {}), sections, nested)[name] = found.values[key.path]
-    return msgspec.convert(nested, Config)
+    return [*_troubles(filled(Config, read, KEYS), read)]
 
 
 # What git refuses in the name of a branch that something is added to.

@@ -1,10 +1,10 @@
 """What `config.yaml` and `.rloop.yaml` say, and what that means to us."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
-from bydawn.core.keys import Checked, Key, Kind
+from bydawn.core.keys import Checked, Configuration, Key, Kind, filled, keys_of
 
 NAME, CLAUDE = "rloop", "claude"
 BACKENDS = (CLAUDE, "codex", "opencode", "gemini")
@@ -39,59 +39,41 @@ logging:
 """
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """All layers as one; `where` says for each key of the files where its value is from."""
+def _default(name: str, kind: Kind = Kind.LINE, **more: Any) -> Key:
+    """One that a variable can set as well."""
+    return Key(f"defaults.{name}", kind, variable=f"RLOOP_{name.upper()}", **more)
 
-    max_iterations: int = 30
-    task_file: str = "PRD.md"
-    completion_marker: str = "COMPLETE"
-    backend: str = CLAUDE
-    model: str | None = None
-    flags: tuple[str, ...] = (SKIP,)
-    env: dict[str, str] = msgspec.field(default_factory=lambda: {"IS_SANDBOX": "1"})
-    on_complete: bool = True
-    webhook: str | None = None
-    level: str = "info"
-    retain_days: int = 7
-    where: dict[str, str] = {}
-    remarks: tuple[str, ...] = ()
+
+class _File(Configuration, frozen=True, kw_only=True):
+    """What the files say. The last part of each key is its field."""
+
+    max_iterations: Annotated[int, _default("max_iterations", least=1, most=MOST_ITERATIONS, asks_to_raise=True)] = 30
+    task_file: Annotated[str, _default("task_file", Kind.PATH)] = "PRD.md"
+    completion_marker: Annotated[str, _default("completion_marker", without="<>")] = "COMPLETE"
+    backend: Annotated[str, _default("backend", Kind.CHOICE, choices=BACKENDS)] = CLAUDE
+    model: Annotated[str | None, _default("model")] = None
+    flags: Annotated[tuple[str, ...], Key("claude.flags")] = (SKIP,)
+    env: Annotated[dict[str, str], Key("claude.env")] = msgspec.field(default_factory=lambda: {"IS_SANDBOX": "1"})
+    on_complete: Annotated[bool, Key("notifications.on_complete")] = True
+    webhook: Annotated[str | None, Key("notifications.webhook", Kind.ADDRESS, variable="RLOOP_WEBHOOK")] = None
+    level: Annotated[str, Key("logging.level", Kind.CHOICE, choices=("info", "debug"))] = "info"
+    retain_days: Annotated[int, Key("logging.retain_days", least=1, most=36_500)] = 7
+
+
+KEYS = (*keys_of(_File),)
+
+
+class Config(_File, frozen=True, kw_only=True):
+    """All layers as one."""
+
     project: "Config | None" = None  # its file alone
     raised: tuple[str, ...] = ()  # the keys of numbers that its file raises above what the user has
 
 
-_USUAL = Config()
-
-
-def _default(name: str, kind: Kind, **more: Any) -> Key:
-    """One that a variable can set as well."""
-    return Key(f"defaults.{name}", kind, getattr(_USUAL, name), variable=f"RLOOP_{name.upper()}", **more)
-
-
-# The last part of each path is its field in `Config`.
-KEYS = (
-    _default("max_iterations", Kind.COUNT, least=1, most=MOST_ITERATIONS, asks_to_raise=True),
-    _default("task_file", Kind.PATH),
-    _default("completion_marker", Kind.LINE, without="<>"),
-    _default("backend", Kind.CHOICE, choices=BACKENDS),
-    _default("model", Kind.LINE, nullable=True),
-    Key("claude.flags", Kind.TEXTS, _USUAL.flags),
-    Key("claude.env", Kind.VARIABLES, _USUAL.env),
-    Key("notifications.on_complete", Kind.SWITCH, _USUAL.on_complete),
-    Key("notifications.webhook", Kind.ADDRESS, nullable=True, variable="RLOOP_WEBHOOK"),
-    Key("logging.level", Kind.CHOICE, _USUAL.level, choices=("info", "debug")),
-    Key("logging.retain_days", Kind.COUNT, _USUAL.retain_days, least=1, most=36_500),
-)
-
-
 def read(found: Checked) -> Config:
     """The configuration, from what its layers say."""
-    return msgspec.structs.replace(
-        msgspec.convert({key.name: found.values[key.path] for key in KEYS}, Config),
-        where={key.path: found.where(key.path) for key in KEYS},
-        remarks=found.remarks,
-        raised=found.raised,
-        project=read(found.project) if found.project else None,
-    )
+    alone = read(found.project) if found.project else None
+    return msgspec.structs.replace(filled(Config, found, KEYS), raised=found.raised, project=alone)
 
 
 def from_project(config: Config, key: str) -> bool:
