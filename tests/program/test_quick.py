@@ -13,8 +13,8 @@ from driving import OK, Home
 
 USES_ONE = """
 import sys, threading
-from bydawn.cli.lazy_modules import load_later
-load_later("textwrap", "no_such_module", "os")
+from bydawn.cli.main import load_later
+load_later("textwrap", "os")
 import textwrap
 assert "dedent" not in vars(textwrap) and "path" in vars(sys.modules["os"])
 said, go = [], threading.Barrier(4)

@@ -9,8 +9,28 @@ from bydawn import __version__
 SECRET = ("--agent-env", "--notify", "--token")  # flags with secret values
 STARTERS = ("run", "resume", "demo", "chat")
 
-# Slow to load and rarely used: together a tenth of the start-up time and a megabyte.
-LATER = ("bz2", "difflib", "inspect", "ipaddress", "lzma", "selectors", "tempfile", "textwrap")
+# Our libraries import them and rarely use them: together a tenth of the start-up time and a megabyte.
+LATER = ("bz2", "difflib", "inspect", "ipaddress", "lzma", "tempfile", "textwrap")
+
+
+def load_later(*names: str) -> None:
+    """Load these when they are first used, unless they are loaded already.
+
+    `importlib.util.LazyLoader` would load them with their second `import`, which is what libraries do.
+    """
+    from _thread import RLock
+    from types import ModuleType
+
+    lock = RLock()  # one thread loads a module, others wait for it
+
+    class Later(ModuleType):
+        def __getattr__(self, attribute: str) -> object:
+            with lock:
+                if sys.modules.get(self.__name__) is self:
+                    del sys.modules[self.__name__]
+                return getattr(__import__(self.__name__), attribute)
+
+    sys.modules.update({name: Later(name) for name in names if name not in sys.modules})
 
 
 def dialect() -> int:
@@ -35,8 +55,6 @@ def main(arguments: list[str] | None = None, tool: str = "") -> int:
     if not tool and arguments in (["--version"], ["version"]):
         print(f"bydawn {__version__}")
         return 0
-    from bydawn.cli.lazy_modules import load_later
-
     load_later(*LATER)
     # msgspec would load it, and it is there because the libraries of the web page need it; `serve` takes this back.
     sys.modules.setdefault("typing_extensions", None)  # type: ignore[arg-type]
