@@ -23,22 +23,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
 from bydawn.core.values import Next
 from bydawn.dialects import DialectRow
-from bydawn.dialects.seam import (
-    Append,
-    Copy,
-    Create,
-    Files,
-    Grow,
-    Line,
-    Remove,
-    Replace,
-    Rotate,
-    Rotation,
-    Share,
-    Source,
-    Start,
-    View,
-)
+from bydawn.dialects.seam import Entry, Files, Log, LogFile, Rotation, Source, Start, View, Whole
 from bydawn.operations.dialects import begin, config, loops
 from bydawn.operations.preconditions import checked_workspace
 from bydawn.process.guardian import Tether
@@ -72,6 +57,10 @@ def parsed(line: str) -> tuple[str, str, str] | None:
     """What a line of the live log is, of which loop and which pass; None for what is no whole line of ours."""
     found = ((kind, pattern.fullmatch(line)) for kind, pattern in LINES.items())
     return next(((kind, match[1], match[2]) for kind, match in found if match), None)
+
+
+def is_line(line: bytes) -> bool:
+    return line.startswith(b"{")
 
 
 class Shift(Configuration, frozen=True, kw_only=True):
@@ -144,12 +133,11 @@ class NightShift:
         return ["go", "on", loop.id]
 
     def files(self, loop: Loop) -> Files:
+        size, older = int(words(loop).get("bytes", 2 << 30)), int(words(loop).get("files", 10))
         return Files(
             whole=(".shift/state.json", ".shift/pass_*.log"),
-            growing=(".shift/all.log",),
             common=(BOARD, ON_DUTY),
-            live=(LOG,),
-            rotation=Rotation(int(words(loop).get("bytes", 2 << 30)), days=3, files=int(words(loop).get("files", 10))),
+            logs=(LogFile(LOG, rotation=Rotation(size, 3, older)), LogFile(".shift/all.log", is_line=is_line)),
             together=(roster(loop),),
             claims=(f"{NAME} crew {crew}",)
             if (crew := loop.dialect.words.get("crew") if loop.dialect else None)
@@ -160,49 +148,32 @@ class NightShift:
     def documents(self, found: Checked) -> dict[str, str]:  # noqa: ARG002 - it has none
         return {}
 
-    def is_line(self, line: bytes) -> bool:
-        return line.startswith(b"{")
-
-    def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
+    def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:  # noqa: ARG002
         word = self.word(state.stopped) if state.stopped else "at work"
-        yield Replace(".shift/state.json", json.dumps({"pass": state.round, "state": word}))
-        yield Replace(BOARD, json.dumps({"shift": loop.id, "pass": state.round, "state": word}))
+        yield Whole(".shift/state.json", json.dumps({"pass": state.round, "state": word}))
+        yield Whole(BOARD, json.dumps({"shift": loop.id, "pass": state.round, "state": word}))
         entry: dict[str, object] = {"born": f"{loop.created_at:%FT%T}", "pass": state.round, "state": word}
-        yield Share(roster(loop), ("shifts", loop.id), entry, owner="born")
+        yield Entry(roster(loop), ("shifts", loop.id), entry, owner="born")
         match fact:
             case RunStarted():
-                if "fresh" in words(loop) and not history.attempts:
-                    yield Rotate(LOG)
-                yield Replace(ON_DUTY, f"{fact.pid}\n")
+                if "fresh" in words(loop) and state.runs == 1:
+                    yield Log(LOG, ("a new log",), fresh=True)
+                yield Whole(ON_DUTY, f"{fact.pid}\n")
             case RoundStarted():
-                yield Grow(LOG, (f"-- {loop.id} {fact.round} begins --",))
+                yield Log(LOG, (f"-- {loop.id} {fact.round} begins --",))
             case RoundEnded():
-                yield Grow(LOG, (f"-- {loop.id} {fact.round} ends ({fact.outcome.value}) --",))
-                yield Copy(f".shift/pass_{fact.round}.log", Source(fact.round, "stdout"))
-                yield Append(".shift/all.log", Source(fact.round, "stdout"))
+                yield Log(LOG, (f"-- {loop.id} {fact.round} ends ({fact.outcome.value}) --",))
+                yield Whole(f".shift/pass_{fact.round}.log", Source(fact.round, "stdout"))
+                yield Log(".shift/all.log", Source(fact.round, "stdout"))
             case LoopStopped():
-                yield Remove(ON_DUTY)
+                yield Whole(ON_DUTY, None)
             case _:
                 pass
 
     def heard(self, event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:  # noqa: ARG002
         if isinstance(event, Message | Complaint):
             lines = event.text.splitlines() or [""]
-            yield Grow(LOG, tuple(f"[{at:%H:%M:%S} {loop.id} {state.round}] {line}" for line in lines))
-
-    def closing(
-        self,
-        path: str,  # noqa: ARG002
-        tail: tuple[str, ...],
-        loop: Loop,
-        state: LoopState,  # noqa: ARG002
-        history: History,
-    ) -> tuple[str, ...]:
-        kind, shift, number = next(filter(None, map(parsed, reversed(tail))), ("ends", "", ""))
-        last = history.attempts[-1] if history.attempts else None
-        is_ours = last is not None and (shift, number) == (loop.id, str(last.round))
-        how = last.ended.outcome.value if is_ours and last and last.ended else "interrupted"
-        return () if kind == "ends" else (f"-- {shift} {number} ends ({how}) --",)
+            yield Log(LOG, tuple(f"[{at:%H:%M:%S} {loop.id} {state.round}] {line}" for line in lines))
 
 
 DIALECT = NightShift()
@@ -218,7 +189,7 @@ class DayBook(NightShift):
         book = f".book/{loop.id}"
         return Files(
             owned=(f"{book}/", f"{book}/passes/"),
-            lines=(f"{book}/events.jsonl", f"{book}/beats.jsonl"),
+            logs=tuple(LogFile(f"{book}/{name}.jsonl", is_json=True) for name in ("events", "beats")),
             shared=(".book/.gitignore",),
             together=(".book/index.json",),
         )
@@ -226,20 +197,20 @@ class DayBook(NightShift):
     def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
         assert not history.attempts
         kind = str(fact.__struct_config__.tag)
-        yield Line(f".book/{loop.id}/events.jsonl", {"kind": kind}, getattr(fact, "record", ""))
+        yield Log(f".book/{loop.id}/events.jsonl", {"kind": kind}, getattr(fact, "record", ""))
         if isinstance(fact, RoundEnded):
-            yield Line(f".book/{loop.id}/events.jsonl", {"kind": "pass", "number": fact.round})
-        yield Create(".book/.gitignore", "*\n")
-        yield Replace(f".book/{loop.id}/state.json", json.dumps({"pass": state.round, "last": kind}))
+            yield Log(f".book/{loop.id}/events.jsonl", {"kind": "pass", "number": fact.round})
+        yield Whole(".book/.gitignore", "*\n", once=True)
+        yield Whole(f".book/{loop.id}/state.json", json.dumps({"pass": state.round, "last": kind}))
         if isinstance(fact, EventRecorded):
             return
-        yield Share(".book/index.json", ("books", loop.id), {"pass": state.round})
+        yield Entry(".book/index.json", ("books", loop.id), {"pass": state.round})
         if isinstance(fact, RoundEnded):
-            yield Copy(f".book/{loop.id}/passes/{fact.round}.log", Source(fact.round, "stdout"))
+            yield Whole(f".book/{loop.id}/passes/{fact.round}.log", Source(fact.round, "stdout"))
 
     def heard(self, event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:  # noqa: ARG002
         if isinstance(event, Beat):
-            yield Line(f".book/{loop.id}/beats.jsonl", {"at": f"{at:%FT%TZ}", "pass": state.round})
+            yield Log(f".book/{loop.id}/beats.jsonl", {"at": f"{at:%FT%TZ}", "pass": state.round})
 
 
 DAY_BOOK = DayBook()

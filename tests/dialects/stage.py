@@ -18,7 +18,7 @@ from bydawn.core.state import LoopState
 from bydawn.dialects.codex_autorunner import DIALECT as AUTORUNNER
 from bydawn.dialects.follower import DialectFollower
 from bydawn.dialects.rloop import DIALECT as RLOOP
-from bydawn.dialects.seam import Append, Copy, Create, Dialect, Line, Remove, Replace, Share, View
+from bydawn.dialects.seam import Dialect, Entry, Log, Source, View, Whole
 from bydawn.dialects.waylon_smithers import DIALECT as WAYLON
 from bydawn.store.folder import LoopFolder
 from bydawn.store.registry import Standing
@@ -41,6 +41,12 @@ LOOPS: dict[str, tuple[Dialect, Loop]] = {
     "day-book": (DAY_BOOK, a_loop(dialect=Spoken(name="day-book"))),
 }
 every_dialect = pytest.mark.parametrize(("dialect", "loop"), LOOPS.values(), ids=LOOPS)
+
+
+def live(dialect: Dialect, loop: Loop) -> tuple[str, ...]:
+    """The logs of lines that are not JSON, in a place that no person chose."""
+    files = dialect.files(loop)
+    return tuple(log.path for log in files.logs if not log.is_json and log.path not in files.chosen)
 
 
 def told(dialect: Dialect, loop: Loop, records: list[Record]) -> Iterator[View]:
@@ -119,15 +125,20 @@ class Stage:
             else:
                 self.night.run(**options)
         finally:  # as the kernel does when a process has ended
-            for file in follower._live.values():
+            for file in follower._logs.live.values():
                 file.close()
 
     def on_disk(self) -> dict[str, str]:
-        """All but the live files, of which facts alone say too little, and what lies beside shared ones."""
+        """All but the logs of what is heard, of which facts say too little, and what lies beside shared files."""
         files = {str(path.relative_to(self.workspace)): path for path in self.workspace.rglob("*") if path.is_file()}
         ours = self.dialect.files(self.loop)
-        left_out = (*ours.live, *(name for path in ours.together for name in beside(path)))
+        left_out = (*self.heard, *(name for path in ours.together for name in beside(path)))
         return {name: path.read_text() for name, path in files.items() if name not in left_out}
+
+    @property
+    def heard(self) -> tuple[str, ...]:
+        """The logs that grow while a round runs."""
+        return live(self.dialect, self.loop)
 
     @property
     def common(self) -> set[str]:
@@ -139,25 +150,31 @@ class Stage:
         texts: dict[str, str] = {}
         for seq, view in told_of(self.dialect, self.loop, self.night.ledger.records):
             match view:
-                case Replace(path, text):
+                case Whole(path, _, once=True) if path in texts:
+                    pass
+                case Whole(path, str() as text):
                     texts[path] = text
-                case Create(path, text):
-                    texts.setdefault(path, text)
-                case Copy(path, source):
+                case Whole(path, Source() as source):
                     texts[path] = self.left(source.round, source.name)
-                case Append(path, source):
+                case Whole(path, None):
+                    texts.pop(path, None)
+                case Log(path, Source() as source):
                     texts[path] = texts.get(path, "") + self.left(source.round, source.name)
-                case Line(path, value):
+                case Log(path, dict() as value):
                     before = texts.get(path, "")
                     line = {"id": before.count("\n") + 1, **value, "seq": seq}
                     texts[path] = f"{before}{json.dumps(line, separators=(',', ':'))}\n"
-                case Remove(path):
-                    texts.pop(path, None)
-                case Share(path, (outer, key), value):  # the only one there
+                case Entry(path, (outer, key), value):  # the only one there
                     texts[path] = json.dumps({outer: {key: value}}, indent=2) + "\n"
                 case _:
                     pass
         return texts
+
+    def told_in(self, path: str) -> list[str]:
+        """The lines of a log that facts alone put there, each of them once."""
+        views = told(self.dialect, self.loop, self.night.ledger.records)
+        more = (view.more for view in views if isinstance(view, Log) and view.path == path)
+        return [line for lines in more if isinstance(lines, tuple) for line in lines]
 
     def left(self, round_: int, name: str) -> str:
         path = self.folder / "rounds" / f"{round_:04}" / name

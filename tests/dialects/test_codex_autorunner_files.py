@@ -9,10 +9,10 @@ from bydawn.core.replay import after
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
-from bydawn.dialects.codex_autorunner import DIALECT, log
-from bydawn.dialects.codex_autorunner.config import LOCK, LOG, STATE
-from bydawn.dialects.codex_autorunner.files import INTERRUPTED, closing, exit_code, heard
-from bydawn.dialects.seam import Grow, Remove, Replace
+from bydawn.dialects.codex_autorunner import DIALECT
+from bydawn.dialects.codex_autorunner.config import LOCK, STATE
+from bydawn.dialects.codex_autorunner.files import INTERRUPTED, exit_code, heard
+from bydawn.dialects.seam import Log, Whole
 from core.facts_made import NOON, a_loop, a_round, decided, ended, numbered, run_started, started, stopped, todo
 from dialects.stage import told
 
@@ -25,14 +25,16 @@ WAIT = WaitStarted(seconds=30, reason="high demand", decided=decided(Rule.BACK_O
 def log_of(*facts: AnyFact) -> list[str]:
     """The lines of the log, with short stamps."""
     views = told(DIALECT, LOOP, numbered(facts))
-    lines = [line for view in views if isinstance(view, Grow) for line in view.lines]
+    lines = [line for view in views if isinstance(view, Log) and isinstance(view.more, tuple) for line in view.more]
     return [line.replace("2026-01-06T12:00:", "") for line in lines]
 
 
 def state_of(*facts: AnyFact) -> str:
     """The last text of the state file."""
-    texts = [view.text for view in told(DIALECT, LOOP, numbered(facts)) if isinstance(view, Replace)]
-    return texts[-1]
+    texts = [
+        view.text for view in told(DIALECT, LOOP, numbered(facts)) if isinstance(view, Whole) and view.path == STATE
+    ]
+    return str(texts[-1])
 
 
 def history_of(*facts: AnyFact) -> tuple[LoopState, History]:
@@ -109,33 +111,27 @@ def test_what_is_heard_has_the_number_of_its_run() -> None:
         (Finished(), []),
     ):
         views = [*heard(event, LOOP, state, history, NOON)]
-        lines = [line for view in views if isinstance(view, Grow) for line in view.lines]
+        lines = [line for view in views if isinstance(view, Log) and isinstance(view.more, tuple) for line in view.more]
         assert lines == [f"[2026-01-06T12:00:00Z] run=8 stdout: {text}" for text in texts]
 
 
-def test_what_a_crash_left_open_is_closed_with_what_is_known() -> None:
-    left = ["=== run 8 start ===", "[2026-01-06T12:00:00Z] run=8 stdout: x"]
-    cut = history_of(SEVEN, run_started(), started(8), ended(8, Outcome.INTERRUPTED))
-    assert closing(LOG, left, LOOP, *cut) == (f"=== run 8 end (code {INTERRUPTED}) ===",)
-    seen = history_of(SEVEN, run_started(), *a_round(8, exit_code=0))
-    assert closing(LOG, left, LOOP, *seen) == ("=== run 8 end (code 0) ===",), "only the marker was missing"
-    other = history_of(RoundsBefore(rounds=8), run_started())
-    assert closing(LOG, left, LOOP, *other) == (f"=== run 8 end (code {INTERRUPTED}) ===",)
-    assert closing(LOG, [*left, "=== run 8 end (code 0) ==="], LOOP, *other) == ()
+def test_a_run_that_was_cut_short_has_its_end_before_the_next_begins() -> None:
+    """A-023: a killed worker's last round is settled first of all when the loop goes on."""
+    cut: list[AnyFact] = [SEVEN, run_started(), started(8), ended(8, Outcome.INTERRUPTED)]
+    lines = log_of(*cut, run_started(), started(9))
+    assert [line for line in lines if line.startswith("===")] == [
+        "=== run 8 start ===",
+        f"=== run 8 end (code {INTERRUPTED}) ===",
+        "=== run 9 start ===",
+    ]
 
 
 def test_a_run_that_was_killed_while_it_waited_for_its_next_try_is_interrupted() -> None:
     """The code of the try that had trouble is not that of the run."""
-    left = ["=== run 8 start ===", "[2026-01-06T12:00:00Z] run=8 Codex CLI had trouble: 503"]
-    then = history_of(SEVEN, run_started(), *a_round(8, Outcome.TRANSIENT, exit_code=1), WAIT, run_started())
-    assert closing(LOG, left, LOOP, *then) == (f"=== run 8 end (code {INTERRUPTED}) ===",)
-
-
-def test_a_run_that_died_before_its_first_line_is_still_in_the_log() -> None:
-    facts: list[AnyFact] = [SEVEN, run_started(), started(8), ended(8, Outcome.INTERRUPTED)]
-    before = ["=== run 7 end (code 0) ==="]
-    assert closing(LOG, before, LOOP, *history_of(*facts)) == (log.start(8), log.end(8, INTERRUPTED))
-    assert closing(LOG, before, LOOP, *history_of(*facts, run_started())) == (), "only once"
+    waits = [SEVEN, run_started(), *a_round(8, Outcome.TRANSIENT, exit_code=1), WAIT]
+    killed = log_of(*waits, run_started(), run_started(), started(9))
+    assert killed[-3:-1] == [f"=== run 8 end (code {INTERRUPTED}) ===", "=== run 9 start ==="]
+    assert log_of(*waits, stopped(End.PAUSED), run_started(), started(9)).count(killed[-3]) == 0
 
 
 # -- state and lock ----------------------------------------------------------------------------------------------------
@@ -188,9 +184,8 @@ def test_where_a_person_must_look_the_status_is_error() -> None:
 def test_the_lock_has_the_process_and_goes_at_the_end() -> None:
     """A-031"""
     views = [*told(DIALECT, LOOP, numbered([run_started(), stopped(End.LIMIT)]))]
-    assert [view.text for view in views if isinstance(view, Replace) and view.path == LOCK] == ["4711\n"]
-    assert [view.path for view in views if isinstance(view, Remove)] == [LOCK]
-    assert views[-1] == Remove(LOCK)
+    assert [view.text for view in views if isinstance(view, Whole) and view.path == LOCK] == ["4711\n", None]
+    assert views[-1] == Whole(LOCK, None)
     assert STATE in {view.path for view in views}
 
 

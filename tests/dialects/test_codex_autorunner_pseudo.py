@@ -23,7 +23,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.values import End
 from bydawn.dialects.codex_autorunner import DIALECT, arguments, files
 from bydawn.dialects.codex_autorunner.config import Config as Settings
-from bydawn.dialects.seam import Replace, Start
+from bydawn.dialects.seam import Start, Whole
 from bydawn.operations.loop_request import loop_request
 from bydawn.settings.layers import Given, Reading, settle
 from bydawn.settings.setting import Layer
@@ -249,8 +249,8 @@ def seen(night: Night, last: State) -> Seen:
         if not state.runs:  # files are written by one
             continue
         for view in DIALECT.views(record.fact, night.loop, state, attempts):
-            if isinstance(view, Replace) and view.path.endswith("state.json"):
-                text = json.loads(view.text)
+            if isinstance(view, Whole) and view.path.endswith("state.json"):
+                text = json.loads(str(view.text))
                 now = State(text["status"], text["last_run_id"], text["last_exit_code"])
                 found.states.extend([now] if now != last else [])
                 last = now

@@ -12,7 +12,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import End
-from bydawn.dialects.seam import Append, Dialect, Grow, Line, Remove, Rotate, Share, draft
+from bydawn.dialects.seam import Dialect, Entry, Log, Whole, draft
 from bydawn.operations.dialects.end import clean_up
 from core.facts_any import HISTORIES
 from core.facts_made import decided, numbered
@@ -44,15 +44,13 @@ def test_whatever_happens_is_written_and_only_where_the_dialect_says(
     whole = {re.sub("-?[0-9]+", "*", path) for path in (*files.whole, *files.shared, *files.common)}
     for view in told(dialect, loop, numbered(facts)):
         match view:
-            case Append():
-                assert view.path in files.growing
-            case Grow() | Rotate():
-                assert view.path in files.live
-            case Line():
-                assert view.path in files.lines
-            case Remove():
-                assert view.path in files.common
-            case Share():
+            case Log():
+                [log] = [log for log in files.logs if log.path == view.path]
+                assert log.is_json == isinstance(view.more, dict)
+                assert log.rotation.files or not view.fresh
+            case Whole(path, None):
+                assert path in files.common
+            case Entry():
                 assert view.path in files.together
             case _:
                 assert view.path.startswith(files.owned) or re.sub("-?[0-9]+", "*", view.path) in whole
@@ -61,12 +59,13 @@ def test_whatever_happens_is_written_and_only_where_the_dialect_says(
 @every_dialect
 def test_no_file_is_of_two_kinds_and_exclusive_ones_are_among_the_whole(dialect: Dialect, loop: Loop) -> None:
     files = dialect.files(loop)
-    known_by_history = (*files.whole, *files.growing, *files.common, *files.live)
-    kinds = (*known_by_history, *files.shared, *files.together, *files.lines, *files.owned)
+    lines = tuple(log.path for log in files.logs if log.is_json)
+    known_by_history = (*files.whole, *files.common, *({*files.grown} - {*lines}))
+    kinds = (*known_by_history, *files.shared, *files.together, *lines, *files.owned)
     assert len(kinds) == len({*kinds})
     assert {*files.exclusive} <= {*files.whole}
     assert all(path.endswith("/") for path in files.owned)
-    assert dialect.needs_history or (files.lines and not known_by_history)
+    assert dialect.needs_history or (lines and not known_by_history)
 
 
 @every_dialect
@@ -75,9 +74,8 @@ def test_all_that_is_written_is_known_not_to_be_the_agents_work(dialect: Dialect
     files = dialect.files(loop)
     replaced = (*files.whole, *files.common)
     drafts = {"".join(path.rpartition("/")[:2]) + draft(loop, "*") for path in replaced}
-    moved = {f"{path}.*" for path in files.live if files.rotation}
-    others = {*files.lines, *files.owned}
-    assert {*replaced, *files.growing, *files.live, *moved, *drafts, *others} == {*files.names(loop)}
+    moved = {f"{log.path}.*" for log in files.logs if log.rotation.files}
+    assert {*replaced, *files.grown, *moved, *drafts, *files.owned} == {*files.names(loop)}
 
 
 # -- what it writes, on a disk -----------------------------------------------------------------------------------------
@@ -119,11 +117,11 @@ def test_a_file_that_a_person_changed_is_neither_overwritten_nor_removed(
         stage.run()
         assert (stage.workspace / path).read_text() == "mine now"
         cleaned = clean_up(dialect, stage.standing())
-        assert {path, *dialect.files(loop).live} <= {*cleaned.left}
+        assert {path, *stage.heard} <= {*cleaned.left}
         assert (stage.workspace / path).read_text() == "mine now"
         files = dialect.files(loop)
         assert {*stage.on_disk()} == {*(path, *cleaned.left, *files.shared, *files.together, *stage.common)} - {
-            *files.live
+            *stage.heard
         }
 
 
@@ -140,7 +138,8 @@ def test_nor_after_a_crash_when_views_are_made_up_for(dialect: Dialect, loop: Lo
     stage.begins()
     shown = stage.on_disk()
     assert {shown[path] for path in paths if path in shown} == ({"mine now"} if paths else set())
-    assert len(stage.said) == len({*paths} & {*shown})
+    assert {line.partition(" cannot be ")[0] for line in stage.said} <= {*paths} & {*shown}
+    assert bool(stage.said) == bool(paths)
 
 
 @every_dialect
@@ -154,6 +153,6 @@ def test_nothing_of_a_loop_is_left_when_it_is_cleaned_up_but_what_others_share(
     (stage.workspace / "mine").write_text("mine")
     clean_up(dialect, stage.standing())
     ours = {path for path in stage.on_disk() if path.startswith(files.owned)}
-    assert {*stage.on_disk()} == {"mine", *files.growing, *files.shared, *files.together, *stage.common, *ours}
-    assert all((stage.workspace / path).exists() for path in files.live)
+    assert {*stage.on_disk()} == {"mine", *files.chosen, *files.shared, *files.together, *stage.common, *ours}
+    assert all((stage.workspace / path).exists() for path in stage.heard)
     assert clean_up(dialect, stage.standing()).removed == []

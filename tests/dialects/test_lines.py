@@ -220,7 +220,7 @@ def test_lines_of_facts_that_a_power_cut_lost_do_not_hide_those_that_come_in_the
 
 def test_a_mark_that_cannot_be_written_stops_nothing(book: Book) -> None:
     """As on a full disk; then the file itself says what it has."""
-    (book.folder / "lines.json").mkdir()
+    (book.folder / "marks.json").mkdir()
     book.add("r-1", "r-2")
     book.start()
     book.add("r-3")

@@ -17,7 +17,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.values import End, Promised
 from bydawn.dialects.rloop import DIALECT, files, log, texts
 from bydawn.dialects.rloop.config import LOG
-from bydawn.dialects.seam import Grow, Rotate, Share, View
+from bydawn.dialects.seam import Entry, Log, View
 from core.facts_made import NOON, a_round, decided, ended, numbered, run_started, started, stopped, todo
 from dialects.rloop_made import LOOP, spoken
 from dialects.stage import LOOPS, Stage, told
@@ -30,16 +30,15 @@ def at_the_cap() -> LoopStopped:
 
 
 def log_of(*facts: AnyFact, loop: Any = LOOP) -> list[str]:
-    begun = files.closing(LOG, (), loop, *history_of(facts[0]))
-    return [line.replace("2026-01-06T12:00:", "") for line in (*begun, *lines_of(told(DIALECT, loop, numbered(facts))))]
+    return [line.replace("2026-01-06T12:00:", "") for line in lines_of(told(DIALECT, loop, numbered(facts)))]
 
 
 def lines_of(views: Iterable[View]) -> list[str]:
-    return [line for view in views if isinstance(view, Grow) for line in view.lines]
+    return [line for view in views if isinstance(view, Log) and isinstance(view.more, tuple) for line in view.more]
 
 
 def row_of(*facts: AnyFact) -> dict[str, object]:
-    return [view.value for view in told(DIALECT, LOOP, numbered(facts)) if isinstance(view, Share)][-1]
+    return [view.value for view in told(DIALECT, LOOP, numbered(facts)) if isinstance(view, Entry)][-1]
 
 
 def history_of(*facts: AnyFact) -> tuple[LoopState, History]:
@@ -94,8 +93,8 @@ def test_the_cap_and_other_ends_are_told_in_the_same_manner() -> None:
 def test_a_new_session_begins_a_new_log_and_one_that_goes_on_does_not() -> None:
     """R-056"""
     first, second = [run_started(), *a_round(1)], [run_started(), *a_round(2)]
-    turned = [view for view in told(DIALECT, LOOP, numbered([*first, *second])) if isinstance(view, Rotate)]
-    assert turned == [Rotate(LOG)]
+    logs = [view for view in told(DIALECT, LOOP, numbered([*first, *second])) if isinstance(view, Log)]
+    assert [bool(view.fresh) for view in logs] == [True, *[False] * (len(logs) - 1)]
 
 
 def test_a_session_without_an_iteration_has_a_beginning_and_an_end() -> None:
@@ -151,8 +150,6 @@ def test_what_the_agent_says_cannot_look_like_a_line_of_ours() -> None:
         " Model: x",
         "",
     ]
-    assert log.open_iteration(["=== Iteration 1/30 (Remaining: 1) ===", *lines]) == 1
-    assert log.open_iteration(["=== Iteration 1/30 (Remaining: 1) ===", *log_of(run_started())]) is None
     assert all(each.startswith(" ") or not each for each in log.said("\n".join(log_of(run_started(), *a_round(1)))))
 
 
@@ -161,30 +158,15 @@ def test_what_the_agent_does_is_only_in_a_debug_log() -> None:
     state, history = history_of(run_started(), started(1))
     debug = replace(LOOP, dialect=spoken(level="debug"))
     assert not [*files.heard(Complaint("oops"), LOOP, state, history, NOON)]
-    assert [*files.heard(Complaint("oops"), debug, state, history, NOON)] == [Grow(LOG, ("oops",))]
+    assert [*files.heard(Complaint("oops"), debug, state, history, NOON)] == [Log(LOG, ("oops",))]
 
 
 def test_what_a_crash_left_open_is_closed_before_the_session_goes_on() -> None:
     """R-004"""
-    left = ("=== Iteration 1/30 (Remaining: 2) ===", "working on it")
-    cut = history_of(run_started(), started(1), ended(1, Outcome.INTERRUPTED), run_started(tasks=todo(2)))
-    assert files.closing(LOG, left, LOOP, *cut)[:2] == ("⏹ This iteration was cut short.", "")
-    whole = history_of(run_started(), *a_round(1, tasks=todo(1, 1)), run_started(tasks=todo(1, 1)))
-    lines = files.closing(LOG, left, LOOP, *whole)
-    assert lines[0] == "Tasks remaining after iteration: 1"
-    assert lines[2].startswith("Resumed at: 2026-01-06T12:00:")
-    assert files.closing(LOG, (*left, lines[0]), LOOP, *whole) == lines[1:]
-    earlier = ("✅ Ralph complete after 2 iterations.", "FINISHED: 2026-01-06T11:00:00+00:00")  # another session's
-    assert files.closing(LOG, earlier, LOOP, *history_of(run_started()))[0] == "Starting ralph loop in /home/ada/app1"
-
-
-def test_a_session_that_is_stopped_after_a_crash_gets_its_last_lines_once() -> None:
-    left = ("=== Iteration 1/30 (Remaining: 2) ===", "working on it")
-    gone = history_of(run_started(tasks=todo(2)), started(1), ended(1, Outcome.INTERRUPTED), stopped(End.STOPPED))
-    lines = files.closing(LOG, left, LOOP, *gone)
-    assert lines[0] == "⏹ This iteration was cut short."
-    assert lines[2].startswith("⏹ Ralph stopped after 0 iterations")
-    assert files.closing(LOG, (*left, *lines), LOOP, *gone) == ()
+    cut: list[AnyFact] = [run_started(tasks=todo(2)), started(1), ended(1, Outcome.INTERRUPTED)]
+    lines = log_of(*cut, run_started(tasks=todo(2)))
+    assert lines[-3:] == ["⏹ This iteration was cut short.", "", "Resumed at: 04+00:00"]
+    assert log_of(*cut, stopped(End.STOPPED))[-5:-3] == ["⏹ This iteration was cut short.", ""]
 
 
 def test_after_a_crash_at_any_fact_the_log_tells_each_iteration_once(tmp_path: Path) -> None:

@@ -106,21 +106,6 @@ def test_a_gap_is_filled_before_anything_moves_on(tmp_path: Path) -> None:
     }
 
 
-def test_the_last_lines_of_a_short_file_begin_in_the_one_before(tmp_path: Path) -> None:
-    file, log = LiveFile(str(tmp_path), "log", 1000, 7, 10), tmp_path / "log"
-    aged(log.with_name("log.1"), 1, "one\ntorn")
-    assert file.last_lines() == ("one", "torn")
-    log.write_text("two\n")
-    assert file.last_lines() == ("one", "torn", "two")
-    assert LiveFile(str(tmp_path), "log").last_lines() == ("two",)
-    log.write_text("x\n" * 100_000)
-    assert {*file.last_lines()} == {"x"}
-    log.write_text("three\n")
-    log.with_name("log.1").unlink()
-    log.with_name("log.1").symlink_to(log)
-    assert file.last_lines() == ("three",)
-
-
 def test_an_empty_or_missing_file_is_not_moved(tmp_path: Path) -> None:
     file = LiveFile(str(tmp_path), "deep/log", 100, 7, 10)
     file.rotate()
@@ -261,7 +246,8 @@ def test_wherever_a_worker_is_killed_while_it_moves_files_no_line_is_lost_and_th
         log = stage.workspace / made_up.LOG
         log.write_text(text_of(log))  # as one
         rounds, lines = LIVE["night-shift"].rounds(stage, torn=int(half)), log.read_text().splitlines()
-        assert len(History(stage.night.ledger.records).attempts) - len(rounds) in (0, 1), (moment, lines)
+        assert len(History(stage.night.ledger.records).attempts) == len(rounds), (moment, lines)
+        assert [line for line in lines if line in stage.told_in(made_up.LOG)] == stage.told_in(made_up.LOG), moment
         assert len(lines) == len({*lines}), (moment, lines)
         assert len({*stage.grown} - {*lines}) <= 2, (moment, lines)  # what was being written
         assert stage.said == []
@@ -274,8 +260,24 @@ def test_a_new_loop_can_begin_a_new_file(tmp_path: Path) -> None:
     stage.run()
     assert [path.name for path in moved(log)] == ["live.log.1", "live.log"]
     assert log.with_name("live.log.1").read_text() == "-- earlier 1 begins --\n"
-    assert log.read_text().startswith("-- earlier 1 ends (interrupted) --\n"), "what is open is closed in the new one"
+    assert log.read_text().startswith("a new log\n")
     assert stage.said == []
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_wherever_a_worker_is_killed_while_it_begins_a_new_file_there_is_one(
+    half: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killer = Killer(monkeypatch)
+    for moment in range(1, 60):
+        stage = rotating(tmp_path / str(moment), fresh="yes")
+        log = aged(stage.workspace / made_up.LOG, 1, "-- earlier 1 begins --\n")
+        killer.arm(moment, half=half)
+        stage.run(crash=True)
+        killer.arm(0, half=False)
+        stage.run()
+        assert [path.name for path in moved(log)] == ["live.log.1", "live.log"], moment
+        assert [line for line in log.read_text().splitlines() if line[0] != "["] == stage.told_in(made_up.LOG), moment
 
 
 # -- for readers -------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.replay import replay
 from bydawn.core.rules import Rule
 from bydawn.core.values import EXIT_CODES, FINISHED, Changes, End, Promised, Usage
-from bydawn.dialects.seam import Copy, Create, Replace, Source, View, draft
+from bydawn.dialects.seam import Source, View, Whole, draft
 from bydawn.dialects.waylon_smithers import DIALECT, files
 from core.facts_any import HISTORIES
 from core.facts_made import BORN, a_note, a_round, checked, decided, numbered, pause, raised, run_started, started
@@ -217,7 +217,7 @@ def test_over_any_history_the_state_is_whole_and_no_iteration_goes_backward(fact
     """W-055, W-101."""
     loop, before, fields = smithers(), 0, [*json.loads(EXAMPLE)]
     for _, state, views in told(loop, facts):
-        [text] = [view.text for view in views if isinstance(view, Replace) and view.path == STATE]
+        [text] = [str(view.text) for view in views if isinstance(view, Whole) and view.path == STATE]
         found = json.loads(text)
         assert [*found][: len(fields)] == fields
         assert found["iteration"] >= before
@@ -243,10 +243,10 @@ def test_an_iteration_leaves_its_last_message_and_its_events_before_the_state_na
     """W-009, W-034, W-055, W-073."""
     views = last_views([*BEGUN, *iteration(1), *iteration(2)])
     assert views[:2] == [
-        Copy(f"{FOLDER}/last_message_iter_2.txt", Source(2, "reply.md")),
-        Copy(f"{FOLDER}/events_iter_2.jsonl", Source(2, "stdout")),
+        Whole(f"{FOLDER}/last_message_iter_2.txt", Source(2, "reply.md")),
+        Whole(f"{FOLDER}/events_iter_2.jsonl", Source(2, "stdout")),
     ]
-    assert [(type(view), view.path) for view in views[2:]] == [(Replace, STATE), (Replace, SUMMARY)]
+    assert [(type(view), view.path) for view in views[2:]] == [(Whole, STATE), (Whole, SUMMARY)]
 
 
 def test_other_facts_change_the_state_alone() -> None:
@@ -257,7 +257,7 @@ def test_other_facts_change_the_state_alone() -> None:
 
 
 def test_what_is_written_is_kept_out_of_commits() -> None:
-    assert last_views(BEGUN)[0] == Create(f"{ROOT}/.gitignore", "*\n")
+    assert last_views(BEGUN)[0] == Whole(f"{ROOT}/.gitignore", "*\n", once=True)
 
 
 @pytest.mark.parametrize("path", ["events.jsonl", "logs/events.jsonl", "/var/events.jsonl"])

@@ -12,7 +12,7 @@ from bydawn.core.history import History
 from bydawn.core.loop import Loop, SpokenDialect
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState
-from bydawn.dialects.seam import Append, Copy, Create, Place, Replace, Source, Start, View
+from bydawn.dialects.seam import Log, Place, Source, Start, View, Whole
 from bydawn.dialects.waylon_smithers import DIALECT, arguments
 from bydawn.operations.loop_request import loop_request
 from bydawn.settings.layers import Given, Reading, settle
@@ -116,13 +116,13 @@ class Disk:
         self.growing: dict[str, list[Source]] = {}
         for view in views:
             match view:
-                case Replace(path, text):
-                    self.texts[path] = text
-                case Create(path, text):
+                case Whole(path, str() as text, once=True):
                     self.texts.setdefault(path, text)
-                case Copy(path, source):
+                case Whole(path, str() as text):
+                    self.texts[path] = text
+                case Whole(path, Source() as source):
                     self.copies[path] = source
-                case Append(path, source):
+                case Log(path, Source() as source):
                     self.growing.setdefault(path, []).append(source)
                 case _:
                     raise AssertionError(view)

@@ -1,6 +1,5 @@
 """Files in another tool's format: whole or not there, each part once, and nothing through a link."""
 
-import json
 import os
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from bydawn.core.loop import Loop
 from bydawn.core.replay import after, replay
 from bydawn.core.state import LoopState
 from bydawn.dialects.follower import DialectFollower, digest_at, has_grown, refuse_unwritable, remove
-from bydawn.dialects.seam import Append, Copy, Remove, Replace, Source, View
+from bydawn.dialects.seam import Files, Log, LogFile, Source, View, Whole
 from bydawn.dialects.waylon_smithers import WaylonSmithers, files
 from bydawn.dialects.written import Written
 from core.facts_made import BORN, NOON, PROMISED, a_note, a_round, numbered, run_started, started
@@ -31,6 +30,9 @@ class Diary(WaylonSmithers):
 
     def __init__(self, tell: Told) -> None:
         self._tell = tell
+
+    def files(self, loop: Loop) -> Files:
+        return replace(files.files(loop), logs=tuple(LogFile(path) for path in ("all", "grown", ".codex/deep/a")))
 
     def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:  # noqa: ARG002
         yield from self._tell(fact)
@@ -104,7 +106,7 @@ def test_no_reader_ever_sees_a_part_of_a_file(story: Story) -> None:
                 torn.append(text[:20])
 
     numbers = iter(range(302))
-    happens = story.follower(lambda _: [Replace(".codex/state", page(next(numbers)))])
+    happens = story.follower(lambda fact: [] if fact is BORN else [Whole(".codex/state", page(next(numbers)))])
     happens(run_started())
     reader = threading.Thread(target=look)
     reader.start()
@@ -119,7 +121,7 @@ def test_no_reader_ever_sees_a_part_of_a_file(story: Story) -> None:
 
 
 def test_a_text_that_has_not_changed_is_not_written_again(story: Story) -> None:
-    happens = story.follower(lambda fact: [Replace("a", "new" if fact == a_note("b") else "old")])
+    happens = story.follower(lambda fact: [Whole("a", "new" if fact == a_note("b") else "old")])
     happens(run_started())
     before = (story.workspace / "a").stat()
     happens(a_note("a"))
@@ -129,7 +131,7 @@ def test_a_text_that_has_not_changed_is_not_written_again(story: Story) -> None:
 
 
 def test_a_file_is_like_any_other_of_the_repository(story: Story) -> None:
-    story.shows(Replace("in/a", "ä\udcff\n"), Copy("in/b", Source(1, "reply")))
+    story.shows(Whole("in/a", "ä\udcff\n"), Whole("in/b", Source(1, "reply")))
     mask = os.umask(0)
     os.umask(mask)
     assert [(story.workspace / path).stat().st_mode & 0o777 for path in ("in/a", "in/b")] == [0o644 & ~mask] * 2
@@ -138,14 +140,16 @@ def test_a_file_is_like_any_other_of_the_repository(story: Story) -> None:
 
 def test_a_copy_is_what_the_round_left_and_empty_if_it_left_nothing(story: Story) -> None:
     story.left(1, reply="All done.\n")
-    story.shows(Copy("one", Source(1, "reply")), Copy("none", Source(1, "stdout")), Copy("never", Source(2, "reply")))
+    story.shows(
+        Whole("one", Source(1, "reply")), Whole("none", Source(1, "stdout")), Whole("never", Source(2, "reply"))
+    )
     assert [story.read(path) for path in ("one", "none", "never")] == ["All done.\n", "", ""]
 
 
 def test_a_copy_replaces_the_one_before(story: Story) -> None:
     story.left(1, reply="a much longer text\n")
     story.left(2, reply="short\n")
-    story.shows(Copy("one", Source(1, "reply")), Copy("one", Source(2, "reply")))
+    story.shows(Whole("one", Source(1, "reply")), Whole("one", Source(2, "reply")))
     assert story.read("one") == "short\n"
 
 
@@ -153,10 +157,10 @@ def test_what_cannot_be_written_is_said_once_and_the_rest_is_written(story: Stor
     (story.workspace / "file").write_text("mine")
     (story.workspace / "folder").mkdir()
     views: list[View] = [
-        Replace("file/a", "1"),
-        Replace("folder", "2"),
-        Copy("file/b", Source(1, "reply")),
-        Replace("fine", "3"),
+        Whole("file/a", "1"),
+        Whole("folder", "2"),
+        Whole("file/b", Source(1, "reply")),
+        Whole("fine", "3"),
     ]
     happens = story.follower(lambda _: views)
     happens(run_started(), a_note("a"), a_note("b"))
@@ -169,7 +173,7 @@ def test_what_cannot_be_written_is_said_once_and_the_rest_is_written(story: Stor
 def test_what_looks_like_a_draft_and_is_a_persons_stays(story: Story) -> None:
     (story.workspace / ".a.tmp").write_text("precious")
     (story.workspace / ".bydawn-1-1.tmp").write_text("precious")
-    story.shows(Replace("a", "x"), Copy("b", Source(1, "reply")))
+    story.shows(Whole("a", "x"), Whole("b", Source(1, "reply")))
     assert [story.read(path) for path in (".a.tmp", ".bydawn-1-1.tmp", "a", "b")] == ["precious", "precious", "x", ""]
 
 
@@ -196,7 +200,7 @@ def test_what_a_killed_writer_left_is_swept_away_by_the_next_and_nothing_else_is
 @pytest.mark.parametrize("link", [".codex", ".codex/deep"])
 @pytest.mark.parametrize(
     "view",
-    [Replace(".codex/deep/a", "x"), Copy(".codex/deep/a", Source(1, "r")), Append(".codex/deep/a", Source(1, "r"))],
+    [Whole(".codex/deep/a", "x"), Whole(".codex/deep/a", Source(1, "r")), Log(".codex/deep/a", Source(1, "r"))],
 )
 def test_nothing_is_written_through_a_link_in_the_workspace(
     link: str, view: View, story: Story, tmp_path: Path
@@ -218,7 +222,7 @@ def test_a_link_in_place_of_the_file_is_replaced_and_what_it_led_to_is_left_alon
         (story.workspace / name).symlink_to(tmp_path / "precious")
     story.left(1, reply="r")
     source = Source(1, "reply")
-    story.shows(Replace("replaced", "r"), Copy("copied", source), Append("grown", source))
+    story.shows(Whole("replaced", "r"), Whole("copied", source), Log("grown", source))
     assert (tmp_path / "precious").read_text() == "mine"
     assert [(story.workspace / name).is_symlink() for name in ("replaced", "copied", "grown")] == [False, False, True]
     assert [line.split()[0] for line in story.said] == ["grown"]
@@ -228,7 +232,7 @@ def test_a_link_on_an_absolute_path_is_not_followed(story: Story, tmp_path: Path
     """W-025: where it leads was found out before, so that a link can only have come since."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    story.shows(Replace(f"{story.workspace.parent}/real/deep/a", "x"), Replace(f"{story.workspace.parent}/link/b", "x"))
+    story.shows(Whole(f"{story.workspace.parent}/real/deep/a", "x"), Whole(f"{story.workspace.parent}/link/b", "x"))
     assert everything(tmp_path / "real") == ["deep", "deep/a"]
     assert [line.split(" ")[0] for line in story.said] == [f"{story.workspace.parent}/link/b"]
     assert remove(story.workspace, [f"{story.workspace.parent}/link/deep/a"]) == ([], {})
@@ -237,8 +241,10 @@ def test_a_link_on_an_absolute_path_is_not_followed(story: Story, tmp_path: Path
 def test_a_file_that_was_removed_is_written_again_even_with_the_same_text(story: Story) -> None:
     """And what is not a regular file is not removed."""
     (story.workspace / "folder").mkdir()
-    steps = iter(list[View]([Replace("a", "x"), Remove("a"), Remove("a"), Remove("folder"), Replace("a", "x")]))
-    happens = story.follower(lambda _: [next(steps)])
+    steps = iter(
+        list[View]([Whole("a", "x"), Whole("a", None), Whole("a", None), Whole("folder", None), Whole("a", "x")])
+    )
+    happens = story.follower(lambda fact: [] if fact is BORN else [next(steps)])
     happens(run_started(), a_note("a"))
     assert everything(story.workspace) == ["folder"]
     happens(*(a_note(f"n-{number}") for number in range(3)))
@@ -253,7 +259,7 @@ SAME = "the file that is there"
 
 
 def growing(fact: AnyFact) -> list[View]:
-    return [Append("all", Source(fact.round, "stdout"))] if isinstance(fact, RoundEnded) else []
+    return [Log("all", Source(fact.round, "stdout"))] if isinstance(fact, RoundEnded) else []
 
 
 def test_each_round_is_added_once_behind_what_is_there(story: Story) -> None:
@@ -268,30 +274,31 @@ def test_each_round_is_added_once_behind_what_is_there(story: Story) -> None:
     assert story.read("all") == "mine\n1\n2\n3\n"
 
 
-@pytest.mark.parametrize(
-    ("there", "mark"),
-    [
-        ("mine\n", None),  # before anything was done
-        ("mine\n", "{"),  # while the mark was made
-        ("mine\n", {"all": (1, 5, SAME)}),  # before the first byte
-        ("mine\non", {"all": (1, 5, SAME)}),  # in the middle
-        ("mine\none\n", {"all": (1, 5, SAME)}),  # when all was done
-        ("mine\non", {"all": (1, 5, SAME), "other": (1, 0, 0)}),
-        ("mine\n", {"all": (0, 0, SAME)}),  # the mark of a round before
-    ],
-)
-def test_whenever_a_worker_dies_the_next_one_adds_what_is_missing(story: Story, there: str, mark: object) -> None:
-    """W-006, W-033."""
+@pytest.mark.parametrize("there", ["mine\n", "mine\non", "mine\none\n"])
+def test_whenever_a_worker_dies_the_next_one_adds_what_is_missing(story: Story, there: str) -> None:
+    """W-006, W-033: before the first byte, in the middle, and when all was done."""
     story.left(1, stdout="one\n")
-    story.facts += [run_started(), *a_round(1)]
+    (story.workspace / "all").write_text("mine\n")
+    happens = story.follower(growing)
+    happens(run_started(), *a_round(1)[:-1])
+    story.facts += a_round(1)[-1:]
     (story.workspace / "all").write_text(there)
-    if mark:
-        text = mark if isinstance(mark, str) else json.dumps(mark)
-        text = text.replace(f'"{SAME}"', str((story.workspace / "all").stat().st_ino))
-        (story.folder / "appended.json").write_text(text)
     for _ in range(2):
         story.follower(growing)(run_started())
         assert story.read("all") == "mine\none\n"
+
+
+@pytest.mark.parametrize("marks", [None, "", "{"])
+def test_without_marks_nothing_of_the_past_is_added_again(story: Story, marks: str | None) -> None:
+    story.left(1, stdout="one\n")
+    story.follower(growing)(run_started(), *a_round(1))
+    if marks is None:
+        (story.folder / "marks.json").unlink()
+        (story.folder / "marks.json").mkdir()
+    else:
+        (story.folder / "marks.json").write_text(marks)
+    story.follower(growing)(run_started())
+    assert story.read("all") == "one\n"
 
 
 def test_a_file_that_was_exchanged_for_another_is_nobody_elses_loss(story: Story) -> None:
@@ -342,7 +349,7 @@ def test_views_that_a_crash_left_out_are_made_up_for(story: Story) -> None:
     """W-006."""
 
     def tell(fact: AnyFact) -> list[View]:
-        return [Copy(f"reply_{fact.round}", Source(fact.round, "reply"))] if isinstance(fact, RoundEnded) else []
+        return [Whole(f"reply_{fact.round}", Source(fact.round, "reply"))] if isinstance(fact, RoundEnded) else []
 
     story.left(1, reply="one\n")
     story.facts += [run_started(), *a_round(1)]  # recorded, and then the power went
@@ -359,7 +366,7 @@ def test_views_that_a_crash_left_out_are_made_up_for(story: Story) -> None:
 
 def test_files_that_were_named_are_removed_and_of_folders_only_our_own(story: Story) -> None:
     """W-060."""
-    story.shows(*(Replace(path, "x") for path in ("top", "a/b/one", "a/b/two", "a/three", "kept/four")))
+    story.shows(*(Whole(path, "x") for path in ("top", "a/b/one", "a/b/two", "a/three", "kept/four")))
     (story.workspace / "kept/mine").write_text("mine")
     paths = ["top", "a/b/one", "a/b/two", "a/three", "kept/four", "a/b/never", "nowhere/five"]
     assert remove(story.workspace, paths, "a/b") == (paths[:5], {})
@@ -371,7 +378,7 @@ def test_files_that_were_named_are_removed_and_of_folders_only_our_own(story: St
 def test_a_file_is_known_by_the_digest_of_what_was_written(story: Story, tmp_path: Path) -> None:
     """W-060: what somebody has changed since is theirs."""
     story.left(1, reply="said")
-    story.shows(Copy("copied", Source(1, "reply")), Copy("empty", Source(1, "none")), Replace("text", "said"))
+    story.shows(Whole("copied", Source(1, "reply")), Whole("empty", Source(1, "none")), Whole("text", "said"))
 
     def is_ours(path: str) -> bool:
         return Written(story.folder).recognizes(path, digest_at(story.workspace, path))
@@ -391,7 +398,7 @@ def test_a_file_is_known_by_the_digest_of_what_was_written(story: Story, tmp_pat
 
 def test_a_crash_between_note_and_file_makes_no_strangers_file_of_it(story: Story) -> None:
     """W-101: twice in a row, even."""
-    story.shows(Replace("a", "one"))
+    story.shows(Whole("a", "one"))
     for _ in range(2):
         written = Written(story.folder)
         assert written.recognizes("a", digest_at(story.workspace, "a"))
@@ -403,11 +410,11 @@ def test_a_crash_between_note_and_file_makes_no_strangers_file_of_it(story: Stor
 def test_of_what_an_older_version_wrote_no_digest_is_known(story: Story, text: str) -> None:
     (story.folder / "written.json").write_text(text)
     assert not Written(story.folder)
-    story.shows(Replace("a", "one"))
+    story.shows(Whole("a", "one"))
     assert Written(story.folder).recognizes("a", digest_at(story.workspace, "a"))
 
 
-def test_what_was_appended_is_known_by_its_digest(story: Story) -> None:
+def test_a_file_that_grew_is_known_by_where_it_ended(story: Story) -> None:
     """W-033."""
     story.left(1, stdout="one\n")
     story.follower(growing)(run_started(), *a_round(1))
@@ -418,10 +425,12 @@ def test_what_was_appended_is_known_by_its_digest(story: Story) -> None:
     assert is_ours()
     (story.workspace / "all").write_text("one\ntheirs\n")
     assert is_ours(), "others may append"
-    (story.workspace / "all").write_text("mine\n")
+    (story.workspace / "all").write_text("me\n")
     assert not is_ours()
-    (story.folder / "appended.json").write_text('{"all": [1, 0, 7]}')
-    assert not is_ours(), "an older version noted no digest"
+    (story.workspace / "all").unlink()
+    (story.workspace / "other").write_text("")
+    (story.workspace / "all").write_text("longer than ours\n")
+    assert not is_ours()
 
 
 def test_only_plain_files_are_removed_and_none_through_a_link(story: Story, tmp_path: Path) -> None:
@@ -442,7 +451,7 @@ def test_only_plain_files_are_removed_and_none_through_a_link(story: Story, tmp_
 def test_a_file_that_was_named_in_full_is_removed_as_well(story: Story, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out/mine").write_text("mine")
-    story.shows(Replace(f"{tmp_path}/out/state", "x"))
+    story.shows(Whole(f"{tmp_path}/out/state", "x"))
     assert remove(story.workspace, [f"{tmp_path}/out/state"], "x") == ([f"{tmp_path}/out/state"], {})
     assert everything(tmp_path / "out") == ["mine"]
 

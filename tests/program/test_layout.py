@@ -55,7 +55,7 @@ def test_loops_of_older_versions_are_found_where_they_are() -> None:
     assert [path.name for path in names] == [*known]
     assert loop.round_file(7, layout.STDOUT) == loop.path / "rounds/0007/stdout"
     assert [layout.PROMPT, layout.STDERR, layout.REPLY] == ["prompt.md", "stderr", "reply.md"]
-    assert [layout.APPENDED, layout.WRITTEN] == ["appended.json", "written.json"]
+    assert [layout.MARKS, layout.WRITTEN] == ["marks.json", "written.json"]
     assert [layout.check_output(1), layout.hook_output("pre_round")] == ["check-1.txt", "hook-pre_round.txt"]
     assert layout.ref_of(layout.tree_after(3)) == "refs/bydawn/after/3"
     assert layout.ref_of(layout.tree_before(3)) == "refs/bydawn/before/3"

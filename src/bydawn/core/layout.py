@@ -7,8 +7,8 @@ PROMPT, STDOUT, STDERR, REPLY = "prompt.md", "stdout", "stderr", "reply.md"
 LAST_MESSAGE = "last-message.txt"  # the reply, as an agent writes it itself if it is asked to
 DAMAGED = "damaged.md"  # what was found where the task list had been
 TIMES = "stdout.times"  # when the lines of stdout came
-APPENDED, WRITTEN = "appended.json", "written.json"  # which files a loop has written for people, and how far
-LINES = "lines.json"  # the same for files of JSON lines
+WRITTEN = "written.json"  # which files a loop has written for people
+MARKS = "marks.json"  # how far the files have come that grow
 
 
 def round_file(round_: int, name: str = "") -> str:

@@ -5,17 +5,16 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from itertools import count, takewhile
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from stat import S_IMODE
 
-from msgspec.structs import astuple
-
 from bydawn.core.agent import Complaint, Event
 from bydawn.core.errors import UserError
-from bydawn.core.facts import AnyFact, LoopStopped, Record, RunStarted
+from bydawn.core.facts import AnyFact, Record
 from bydawn.core.history import History
 from bydawn.core.layout import round_file
 from bydawn.core.loop import Loop
@@ -24,30 +23,14 @@ from bydawn.core.replay import after
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
 from bydawn.dialects import of_loop
-from bydawn.dialects.seam import (
-    Append,
-    Copy,
-    Create,
-    Dialect,
-    Grow,
-    Line,
-    Remove,
-    Replace,
-    Rotate,
-    Share,
-    Source,
-    View,
-    draft,
-)
-from bydawn.dialects.written import Appended, Lines, Part, Written, digest_of
+from bydawn.dialects.seam import Dialect, Entry, Log, Source, View, Whole, draft
+from bydawn.dialects.written import Logs, Written, digest_of, marks_of
 from bydawn.system import shared_file
-from bydawn.system.live_file import LiveFile
-from bydawn.system.paths import open_fd, open_parent, open_regular, regular_at, unlink_regular
+from bydawn.system.paths import open_fd, open_parent, open_regular, unlink_regular
 from bydawn.system.reading import stamp
 from bydawn.system.writing import replacing, write_all
 
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW  # read again for its digest
-_COMPARED = 64 << 20  # bytes; more than that is rather written twice than read
 _CHUNK = 1 << 20
 _LONGEST_NAME = 200  # bytes; file systems have room for 255, and some encrypt names
 _MODE = 0o644  # before the umask: like any other file of the repository
@@ -68,7 +51,7 @@ class DialectFollower:
         secrets: Secrets | None = None,
         at_work: bool = True,
     ) -> None:
-        """`grown` gets each line for a live file. A process that is not `at_work` leaves what others wrote since."""
+        """`grown` gets each line for a log. A process that is not `at_work` leaves what others wrote since."""
         self._dialect = dialect
         self._folder = folder
         self._past = past
@@ -80,13 +63,10 @@ class DialectFollower:
         self._draft: Callable[[], str] = str
         self._left: set[str] = set()
         self._complained: set[str] = set()
-        self._marks = Appended(folder)
         self._written = Written(folder)
-        self._at_rest = False  # had the loop ended in good order before what happens now?
         self._at_work = at_work
         self._now: tuple[Loop, LoopState] | None = None
-        self._live: dict[str, LiveFile] = {}
-        self._lines = Lines(folder, workspace, ())
+        self._logs = Logs(folder, workspace, ())
         self._owned: tuple[str, ...] = ()
         self._grown = grown
         hidden = secrets or Secrets({})
@@ -94,57 +74,67 @@ class DialectFollower:
         self._hide, self._hide_complaint = hidden.line_by_line(), hidden.line_by_line()
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> None:
-        self._now, history = (loop, state), self._history
-        if history is None:  # the ledger has this fact already
-            history = self._history = History(self._watched(self._past()) if self._dialect.needs_history else ())
-            # Random, so that nothing can have been put there before.
-            self._draft = lambda: draft(loop, int.from_bytes(os.urandom(8), "big"))
-            files = self._dialect.files(loop)
-            self._owned, self._lines = files.owned, Lines(self._folder, self._workspace, files.lines)
-            owned = files.owned if self._at_work else ()  # there may be thousands of files
-            sweep(Path(self._workspace), (*files.of([1]), *files.common, *owned), loop)
-            self._leave_alone(loop, state)
-            rotation = astuple(files.rotation) if files.rotation else ()
-            self._live = {path: LiveFile(self._workspace, path, *rotation) for path in files.live}
-            views = [*self._dialect.views(fact, loop, state, history)]
-            self._perform(view for view in views if isinstance(view, Rotate))
-            if not self._at_rest:
-                self._catch_up(loop, state, history)
-            self._close(loop, state, history)
-            views = [*_without_growth(views)]
-        else:
-            self._remember(history, fact, state)
-            views = [*self._dialect.views(fact, loop, state, history)]
-        self._make_up(loop, state.seq - 1)
-        self._lines.begin(state.seq)
-        self._perform(views)
-        self._lines.end()
+        """The ledger has this fact already."""
+        self._now = (loop, state)
+        if self._history is None:
+            self._begin(loop, state)
+        self._history = history = self._made_up(loop, state.seq - 1)
+        self._follow(fact, loop, state, history)
 
     def heard(self, event: Event) -> None:
-        """What streams by grows into the live files; all else is copied when its round has ended."""
-        if not (self._live or self._lines.paths) or self._now is None or self._history is None:
+        """What streams by grows into the logs; all else is copied when its round has ended."""
+        if not self._logs or self._now is None or self._history is None:
             return
-        self._make_up(self._now[0], self._now[1].seq)
-        self._lines.begin(0)
+        self._history = self._made_up(self._now[0], self._now[1].seq)
+        self._logs.begin(0)
         hide = self._hide_complaint if isinstance(event, Complaint) else self._hide
         event = rewritten(event, lambda text: hide(plain(text)))  # before the dialect cuts it into lines
         self._perform(self._dialect.heard(event, *self._now, self._history, datetime.now(UTC)))
 
-    def _close(self, loop: Loop, state: LoopState, history: History) -> None:
-        """End what a crash left open in the live files."""
-        for path, file in self._live.items():
+    def _begin(self, loop: Loop, state: LoopState) -> None:
+        # Random, so that nothing can have been put there before.
+        self._draft = lambda: draft(loop, int.from_bytes(os.urandom(8), "big"))
+        files = self._dialect.files(loop)
+        self._owned, self._logs = files.owned, Logs(self._folder, self._workspace, files.logs)
+        owned = files.owned if self._at_work else ()  # there may be thousands of files
+        sweep(Path(self._workspace), (*files.of([1]), *files.common, *owned), loop)
+        self._leave_alone(loop, state)
+        for path, file in self._logs.live.items() if self._at_work else ():
             with self._complaining(path):
-                if self._at_work:
-                    file.remove_old()
-                lines = self._dialect.closing(path, file.last_lines(), loop, state, history)
-                self._perform([Grow(path, lines)] if lines else ())
+                file.remove_old()
 
-    def _watched(self, past: Iterable[Record]) -> Iterator[Record]:
-        stopped = False
-        for record in past:
-            self._at_rest = stopped
-            stopped = isinstance(record.fact, LoopStopped) or (stopped and not isinstance(record.fact, RunStarted))
-            yield record
+    def _made_up(self, loop: Loop, last: int) -> History:
+        """What has happened up to this fact; what no one has followed to its end is written now, from the ledger.
+
+        So are lines of JSON that are missing: after a crash, or because their file was gone.
+        """
+        for path in self._logs.lines:
+            with self._complaining(path):
+                self._logs.fit(path, last)
+        since, looks_back = self._logs.since(last), self._dialect.needs_history
+        if since >= last and (self._history or not looks_back):
+            return self._history or History()
+        past, history = LoopState(), History()
+        for record in self._past():
+            if record.seq > last:
+                break
+            past = after(past, record)
+            if record.seq > since:
+                self._follow(record.fact, loop, past, history, again=True)
+            elif looks_back:
+                history.saw(record.fact, past)
+        return history
+
+    def _follow(self, fact: AnyFact, loop: Loop, state: LoopState, history: History, *, again: bool = False) -> None:
+        if self._dialect.needs_history:
+            history.saw(fact, state)
+        views = self._dialect.views(fact, loop, state, history)
+        if self._logs.is_done(state.seq):
+            lines = self._logs.lines
+            views = takewhile(lambda view: view.path in lines, views)
+        self._logs.begin(state.seq, again=again)
+        self._perform(views)
+        self._logs.end()
 
     def _leave_alone(self, loop: Loop, state: LoopState) -> None:
         """Find the files that a person has changed since the last run; these are not written again."""
@@ -158,37 +148,7 @@ class DialectFollower:
             there |= {path: digest_at(workspace, path) for path in files.common if os.path.lexists(workspace / path)}
         self._left = {path for path, digest in there.items() if not self._written.recognizes(path, digest)}
         if self._left & {*files.common}:  # another loop may be at work
-            self._left |= {*files.live}
-
-    def _catch_up(self, loop: Loop, state: LoopState, history: History) -> None:
-        """After a crash between a fact and its views the last round's may be missing; to repeat them does no harm."""
-        if history.attempts and (ended := history.attempts[-1].ended):
-            self._perform(_without_growth(self._dialect.views(ended, loop, state, history)))
-
-    def _remember(self, history: History, fact: AnyFact, state: LoopState) -> None:
-        if self._dialect.needs_history:
-            history.saw(fact, state)
-
-    def _make_up(self, loop: Loop, last: int) -> None:
-        """Write the lines that are missing up to this fact, after a crash or because a file is gone, from the ledger.
-
-        Without a history, so are all other views of facts that no one has followed.
-        """
-        for path in self._lines.paths:
-            with self._complaining(path):
-                self._lines.fit(path, last)
-        if (since := self._lines.since(last)) >= last:
-            return
-        past, history, done = LoopState(), History(), self._lines.done
-        for record in self._past():
-            past = after(past, record)
-            self._remember(history, record.fact, past)
-            if since < record.seq <= last:
-                views = self._dialect.views(record.fact, loop, past, history)
-                is_new = record.seq > done and not self._dialect.needs_history
-                self._lines.begin(record.seq, again=True)
-                self._perform(views if is_new else takewhile(lambda view: isinstance(view, Line), views))
-                self._lines.end()
+            self._left |= {*files.grown}
 
     def _perform(self, views: Iterable[View]) -> None:
         for view in views:
@@ -208,38 +168,49 @@ class DialectFollower:
 
     def _write(self, view: View) -> None:
         match view:
-            case Replace(path, text):
-                if self._last.get(path) != (text, self._stamp(path)):
-                    with self._new(path) as fd:
-                        write_all(fd, _encoded(text))
-                    self._last[path] = (text, self._stamp(path))
-            case Create(path, text):
-                if not os.path.lexists(Path(self._workspace, path)):  # whole or not at all, even if we die in between
-                    self._write(Replace(path, text))
-            case Copy(path, source):
-                with self._new(path) as fd, self._source(source) as origin:
-                    _copy(origin, fd)
-            case Append(path, source):
-                self._append(path, source)
-            case Grow(path, lines):
-                self._grow(path, lines)
-            case Rotate(path):
-                self._live[path].rotate()
-            case Line(path):
-                if self._lines.add(view):
-                    self._say(f"{path} has lines that this loop did not write; they stay, and its own go on after them")
-            case Share():
+            case Whole():
+                self._replace(view.path, view.text, once=view.once)
+            case Log():
+                self._add(view)
+            case Entry():
                 self._share(view)
-            case Remove(path):
-                self._last.pop(path, None)
-                with suppress(FileNotFoundError), open_parent(self._workspace, path) as (folder, name):
-                    unlink_regular(folder, name)
+
+    def _replace(self, path: str, text: str | Source | None, *, once: bool) -> None:
+        if once and os.path.lexists(Path(self._workspace, path)):
+            return
+        if isinstance(text, Source):
+            with self._new(path) as fd, self._source(text) as origin:
+                _copy(origin, fd)
+        elif text is None:
+            self._last.pop(path, None)
+            with suppress(FileNotFoundError), open_parent(self._workspace, path) as (folder, name):
+                unlink_regular(folder, name)
+        elif self._last.get(path) != (text, self._stamp(path)):
+            with self._new(path) as fd:
+                write_all(fd, text.encode("utf-8", "replace"))
+            self._last[path] = (text, self._stamp(path))
+
+    def _add(self, log: Log) -> None:
+        path, more = log.path, log.more
+        if isinstance(more, dict):
+            if self._logs.add(log):
+                self._say(f"{path} has lines that this loop did not write; they stay, and its own go on after them")
+        elif isinstance(more, Source):
+            with self._source(more) as origin, _mapped(origin) as data:
+                self._logs.live[path].append(data)
+        else:
+            lines, is_news = tuple(map(plain, more)), True
+            try:
+                is_news = self._logs.live[path].add(lines, fresh=log.fresh)
+            finally:  # people see it even if the disk is full
+                for line in lines if is_news else ():
+                    self._grown(line)
 
     def _stamp(self, path: str) -> Hashable:
         """Of an owned file, which is written again if someone else has changed it."""
         return stamp(Path(self._workspace), path) if path.startswith(self._owned) else None
 
-    def _share(self, view: Share) -> None:
+    def _share(self, view: Entry) -> None:
         """Only news, or if the file is gone; where another process keeps the lock it is asked for only briefly."""
         path, key = Path(self._workspace, view.path), (view.path, *view.keys)
         if self._shared.get(key) == view.value and os.path.lexists(path):
@@ -249,14 +220,6 @@ class DialectFollower:
         patience = shared_file.PATIENCE / (10 if view.path in self._complained else 1)
         shared_file.update(path, {view.keys: view.value}, self._say, patience=patience)
         self._shared[key] = view.value
-
-    def _grow(self, path: str, lines: tuple[str, ...]) -> None:
-        lines = tuple(map(plain, lines))
-        try:
-            self._live[path].add(lines)
-        finally:  # people see it even if the disk is full
-            for line in lines:
-                self._grown(line)
 
     @contextmanager
     def _new(self, path: str) -> Iterator[int]:
@@ -269,57 +232,20 @@ class DialectFollower:
             if not path.startswith(self._owned):
                 self._written.note({path: digest_of(fd)})
 
-    def _append(self, path: str, source: Source) -> None:
-        """Once for each round, even if we die in the middle: where the file ended before is known."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
-        with (
-            open_parent(self._workspace, path, make=True) as (folder, name),
-            self._source(source) as origin,
-            regular_at(folder, name, flags, _MODE) as fd,
-        ):
-            size, length, inode = os.fstat(fd).st_size, os.fstat(origin).st_size, os.fstat(fd).st_ino
-            if not length:
-                return
-            part = self._marks.last(path)
-            begun, was = (part.begin, part.inode) if part and part.round == source.round else (None, inode)
-            if was != inode or (begun is not None and size >= begun + length):
-                return  # it is all there, or was before the file was exchanged for another
-            if begun is not None and begun < size and _is_part(fd, begun, size, origin):
-                os.ftruncate(fd, begun)
-                size = begun
-            size += _on_a_new_line(fd, size)
-            self._marks.note(path, Part(source.round, size, inode, length, digest_of(origin)))
-            _copy(origin, fd)
-
     def _source(self, source: Source) -> AbstractContextManager[int]:
         path = self._folder / round_file(source.round, source.name)
         return open_fd(path if path.is_file() else os.devnull, os.O_RDONLY)
 
 
-def _without_growth(views: Iterable[View]) -> Iterator[View]:
-    """Whether these lines were written before a crash is not known; what closes the file stands for them."""
-    return (view for view in views if not isinstance(view, Grow | Rotate))
-
-
-def _is_anothers(found: object, view: Share) -> bool:
+def _is_anothers(found: object, view: Entry) -> bool:
     for key in (*view.keys, view.owner):
         found = found.get(key) if isinstance(found, dict) else None
     return found not in (None, view.value.get(view.owner))
 
 
-def _on_a_new_line(fd: int, size: int) -> int:
-    """End the line that a killed agent left; how many bytes that took."""
-    return os.write(fd, b"\n") if size and os.pread(fd, 1, size - 1) != b"\n" else 0
-
-
-def _is_part(fd: int, begin: int, end: int, origin: int) -> bool:
-    """Are these bytes the beginning of ours, and not another loop's?"""
-    return end - begin <= _COMPARED and os.pread(fd, end - begin, begin) == os.pread(origin, end - begin, 0)
-
-
-def _encoded(text: str) -> bytes:
-    """A text as bytes; a character that cannot be encoded is replaced."""
-    return text.encode("utf-8", "replace")
+def _mapped(fd: int) -> AbstractContextManager[bytes | mmap]:
+    """All of a file; nothing of it is read yet."""
+    return mmap(fd, 0, access=ACCESS_READ) if os.fstat(fd).st_size else nullcontext(b"")
 
 
 def _copy(origin: int, fd: int) -> None:
@@ -378,12 +304,11 @@ def keep(workspace: Path, path: str) -> None:
 
 
 def has_grown(folder: Path, workspace: Path, path: str) -> bool:
-    """Is what was appended to this file last still where it was appended?"""
-    part = Appended(folder).last(path)
-    if part is None or not part.digest:
-        return False
+    """Is what was appended to this file still there?"""
+    mark = marks_of(folder).logs.get(path)
     with suppress(OSError), open_regular(workspace, path) as file:
-        return digest_of(file.fileno(), part.begin, part.length) == part.digest
+        there = os.fstat(file.fileno())
+        return mark is not None and there.st_ino == mark.inode and there.st_size >= mark.end
     return False
 
 

@@ -66,65 +66,33 @@ class Source(msgspec.Struct, frozen=True):
     name: str
 
 
-class Replace(msgspec.Struct, frozen=True):
-    """The whole text of a file, there at once or not at all. A relative path begins in the workspace."""
+class Whole(msgspec.Struct, frozen=True):
+    """All that a file says, there at once or not at all. A relative path begins in the workspace.
 
-    path: str
-    text: str
-
-
-class Create(msgspec.Struct, frozen=True):
-    """The same, unless the file exists."""
-
-    path: str
-    text: str
-
-
-class Copy(msgspec.Struct, frozen=True):
-    """The same with a file of a round; empty if the round has no such file."""
-
-    path: str
-    source: Source
-
-
-class Append(msgspec.Struct, frozen=True):
-    """More of a file that grows."""
-
-    path: str
-    source: Source
-
-
-class Grow(msgspec.Struct, frozen=True):
-    """More lines of a live file, without their newlines."""
-
-    path: str
-    lines: tuple[str, ...]
-
-
-class Rotate(msgspec.Struct, frozen=True):
-    """Move a live file away, so that another begins; with what begins a run, before anything is added to it."""
-
-    path: str
-
-
-class Line(msgspec.Struct, frozen=True):
-    """One more line of JSON. `id`, which has no gaps, comes before these fields; the number of the fact, after them.
-
-    `record` names what an agent recorded. Where a process in a sandbox has written its line before, there is none.
+    A text, or a file of a round, which is empty if the round has none; None: there is no such file any more. `once`:
+    unless it exists.
     """
 
     path: str
-    value: dict[str, object]
-    record: str = ""
+    text: str | Source | None
+    once: bool = False
 
 
-class Remove(msgspec.Struct, frozen=True):
-    """No such file any more."""
+class Log(msgspec.Struct, frozen=True):
+    """More of a file that only grows: lines without their newlines, a file of a round, or the fields of a JSON line.
+
+    `fresh`: another file begins with it, and the one that is there moves away. `id`, which has no gaps, comes before
+    the fields of a JSON line; the number of the fact, after them. `record` names what an agent recorded: where a
+    process in a sandbox has written its line before, there is none.
+    """
 
     path: str
+    more: tuple[str, ...] | Source | dict[str, object]
+    record: str = ""
+    fresh: bool = False
 
 
-class Share(msgspec.Struct, frozen=True):
+class Entry(msgspec.Struct, frozen=True):
     """What this loop says in a JSON file of all loops of its dialect: the fields of the entry at `keys`.
 
     Every field, each time: what others wrote into the entry stays, and so does what an earlier loop said there.
@@ -138,34 +106,49 @@ class Share(msgspec.Struct, frozen=True):
     owner: str = ""
 
 
-View = Replace | Create | Copy | Append | Grow | Rotate | Line | Remove | Share
+View = Whole | Log | Entry
 
 
 class Rotation(msgspec.Struct, frozen=True):
-    """Live files that pass these bytes move to `NAME.1`, `NAME.2` …; so many are kept, and none longer than that."""
+    """A file that passes these bytes moves to `NAME.1`, `NAME.2` …; so many are kept, and none longer than that."""
 
-    bytes: int
-    days: int
-    files: int = 10
+    bytes: int = 0
+    days: int = 0
+    files: int = 0
+
+
+class LogFile(msgspec.Struct, frozen=True):
+    """A file that grows, perhaps line by line while a round runs. Other loops and programs may add lines as well."""
+
+    path: str
+    is_json: bool = False  # numbered lines, all there: made again from the ledger if they are gone
+    rotation: Rotation = Rotation()  # this one: the file only grows
+    is_line: Callable[[bytes], bool] | None = None  # a person chose the path: can this line there be one of ours?
 
 
 class Files(msgspec.Struct, frozen=True, kw_only=True):
     """Where the files of a loop are; a `*` stands for the number of a round."""
 
-    whole: tuple[str, ...] = ()  # replaced, created or copied
-    growing: tuple[str, ...] = ()  # appended to; other loops may append there later
-    shared: tuple[str, ...] = ()  # created once, for all loops of the dialect
+    whole: tuple[str, ...] = ()
+    exclusive: tuple[str, ...] = ()  # of these: no other loop may replace it, even after this one has ended
     common: tuple[str, ...] = ()  # replaced and removed by whichever loop of the dialect is at work, and never kept
-    live: tuple[str, ...] = ()  # grow line by line while a round runs; other programs may add lines as well
-    rotation: Rotation | None = None  # of the live ones; without it they only grow
-    together: tuple[str, ...] = ()  # JSON files of all loops, at work or not, wherever; each has its own entry there
-    exclusive: tuple[str, ...] = ()  # of the whole ones: no other loop may replace it, even after this one has ended
-    claims: tuple[str, ...] = ()  # words that no two loops at work may have in common, such as "night-shift crew a"
     # Folders that are this loop's alone, with a slash, where files are replaced whatever they say now; nothing else of
-    # theirs is known. And the files of JSON lines, in these folders or elsewhere.
+    # theirs is known.
     owned: tuple[str, ...] = ()
-    lines: tuple[str, ...] = ()
+    logs: tuple[LogFile, ...] = ()
+    shared: tuple[str, ...] = ()  # created once, for all loops of the dialect
+    together: tuple[str, ...] = ()  # JSON files of all loops, at work or not, wherever; each has its own entry there
+    claims: tuple[str, ...] = ()  # words that no two loops at work may have in common, such as "night-shift crew a"
     folder: str = ""  # removed after the files, if it is empty by then
+
+    @property
+    def grown(self) -> tuple[str, ...]:
+        return tuple(log.path for log in self.logs)
+
+    @property
+    def chosen(self) -> dict[str, Callable[[bytes], bool]]:
+        """The logs for which a person gave the path, and what can be a line of ours there."""
+        return {log.path: log.is_line for log in self.logs if log.is_line}
 
     def of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """The whole files of these rounds and of the loop; the exclusive ones last."""
@@ -177,9 +160,8 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
     def names(self, loop: Loop) -> tuple[str, ...]:
         """Every name that is written for this loop and is not the agent's work, drafts included."""
         drafts = ("".join(path.rpartition("/")[:2]) + draft(loop, "*") for path in (*self.whole, *self.common))
-        moved = (f"{path}.*" for path in self.live if self.rotation)
-        ours = (*self.whole, *self.growing, *self.common, *self.live, *moved, *self.lines, *self.owned)
-        return tuple(dict.fromkeys((*ours, *drafts)))
+        moved = (f"{log.path}.*" for log in self.logs if log.rotation.files)
+        return tuple(dict.fromkeys((*self.whole, *self.common, *self.grown, *moved, *self.owned, *drafts)))
 
 
 def draft(loop: Loop, number: int | str) -> str:
@@ -192,8 +174,8 @@ class Dialect(Protocol):
 
     name: str
     unit: str  # its word for a round
-    # Do its views look back at earlier rounds? If not, no start reads the ledger, however long it is. Such a dialect
-    # has lines, and no files but these and what is owned, shared or together.
+    # Do its views look back at earlier rounds? If not, a start reads no ledger, however long it is, unless something is
+    # missing. Such a dialect has no files but JSON lines and what is owned, shared or together.
     needs_history: bool
     splits_output: bool  # does it show what checks print to stdout and to stderr apart?
 
@@ -233,27 +215,15 @@ class Dialect(Protocol):
     def files(self, loop: Loop) -> Files:
         """Where its files are."""
 
-    def is_line(self, line: bytes) -> bool:
-        """Can this line of a growing file be one of its own?"""
-
     def views(self, fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
-        """What to write after this fact; lines come first, so that a file of them can be made again quickly."""
+        """What to write after this fact, the same each time. JSON lines come first: they can be made again alone."""
 
     def heard(self, event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:
-        """What to write when the agent says or does something; only asked if there are live files, or lines."""
-
-    def closing(
-        self, path: str, tail: tuple[str, ...], loop: Loop, state: LoopState, history: History
-    ) -> tuple[str, ...]:
-        """The lines that close what a crash left open in a live file, by its last lines; asked when a run begins.
-
-        They stand for every `Grow` of what has happened so far: whether those lines were written is not known. If
-        the file is short, `tail` begins in the one that was moved away last, by an earlier loop perhaps.
-        """
+        """What to write when the agent says or does something; only asked if there are logs."""
 
 
 class Usual:
-    """What a dialect does not have to say: it has all of its history, no live files, no notices of its own, no commands
+    """What a dialect does not have to say: it has all of its history, no logs, no notices of its own, no commands
     but those it names itself, and no more documents than other loops."""
 
     needs_history = True
@@ -270,14 +240,8 @@ class Usual:
     def own(self, act: Act) -> Act | None:  # noqa: ARG002 - none is its own
         return None
 
-    def is_line(self, line: bytes) -> bool:  # noqa: ARG002 - no line of a growing file is its own
-        return False
-
     def heard(self, *_: Any) -> Iterator[View]:
         return iter(())
-
-    def closing(self, *_: Any) -> tuple[str, ...]:
-        return ()
 
     def documents(self, _: Checked) -> dict[str, str]:
         return {}

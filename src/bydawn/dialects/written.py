@@ -1,6 +1,7 @@
-"""What a loop has written for people, by digest, kept in its own folder, out of an agent's reach."""
+"""What a loop has written for people, kept in its own folder, out of an agent's reach: digests, and ends of logs."""
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -9,21 +10,21 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.digests import blake2b
-from bydawn.core.layout import APPENDED, LINES, WRITTEN
-from bydawn.dialects.seam import Line
-from bydawn.system.json_lines import JsonLines, Mark
-from bydawn.system.paths import open_fd
-from bydawn.system.writing import replace_private, write_private
+from bydawn.core.layout import MARKS, WRITTEN
+from bydawn.dialects.seam import Log, LogFile
+from bydawn.system import json_lines, live_file
+from bydawn.system.json_lines import JsonLines
+from bydawn.system.live_file import LiveFile
+from bydawn.system.writing import replace_private
 
 _CHUNK = 1 << 20
-_PAGE = 4096
 _PATIENCE = 60.0  # seconds until a file of lines that cannot be written is tried again
 
 
-def digest_of(fd: int, begin: int = 0, length: int | None = None) -> str:
-    """The digest of an open file, or of a part of it."""
-    found, end = blake2b(digest_size=16), None if length is None else begin + length
-    while part := os.pread(fd, _CHUNK if end is None else min(_CHUNK, end - begin), begin):
+def digest_of(fd: int) -> str:
+    """The digest of an open file."""
+    found, begin = blake2b(digest_size=16), 0
+    while part := os.pread(fd, _CHUNK, begin):
         found.update(part)
         begin += len(part)
     return found.hexdigest()
@@ -67,79 +68,84 @@ class Written:
         return found if isinstance(found, dict) else {}  # an older version listed paths without digests
 
 
-class Part(msgspec.Struct, frozen=True, array_like=True):
-    """What was appended to a file last. Older versions noted no length and no digest."""
+class Marks(msgspec.Struct, frozen=True):
+    """How far the files of a loop are."""
 
-    round: int
-    begin: int
-    inode: int
-    length: int = 0
-    digest: str = ""
+    done: int = 0  # the last fact whose views are all written, or could not be
+    logs: dict[str, live_file.Mark] = {}  # where each ended then; none of them once something more was heard
+    lines: dict[str, json_lines.Mark] = {}
 
 
-class Appended:
-    """The last part of every file that grows, noted before it is appended."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / APPENDED
-
-    def last(self, path: str) -> Part | None:
-        return self._known().get(path)
-
-    def note(self, path: str, part: Part) -> None:
-        write_private(self._path, msgspec.json.encode({**self._known(), path: part}))
-
-    def _known(self) -> dict[str, Part]:
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, Part])
-        except (FileNotFoundError, msgspec.DecodeError):
-            return {}
+def marks_of(folder: Path) -> Marks:
+    try:
+        return msgspec.json.decode((folder / MARKS).read_bytes(), type=Marks)
+    except FileNotFoundError:
+        return Marks()
+    except (OSError, msgspec.DecodeError):
+        return Marks(done=sys.maxsize)  # nobody knows: rather a gap than everything twice
 
 
-class Lines:
-    """The files of JSON lines, and up to which fact each of them has all of its lines.
+class Logs:
+    """The files that grow, and how far each of them has come.
 
-    A mark is noted after the lines of a fact, so a crash may come in between: then the file itself tells.
+    Marks are noted before the views of a fact are written, and after. So a fact that is not done is told again after a
+    crash, and what of it is in a log already, behind its mark, is not written twice. A file of JSON lines says itself
+    which facts it has; it is made again where lines are gone, or could not be written.
     """
 
-    def __init__(self, folder: Path, workspace: Path | str, paths: Sequence[str]) -> None:
-        self._path = folder / LINES
-        self._known = self._read()
-        self._files = {path: JsonLines(workspace, path, self._known.get(path, Mark())) for path in paths}
-        self._held: dict[str, float] = {}  # when a file that cannot be written is tried again
+    def __init__(self, folder: Path, workspace: Path | str, logs: Sequence[LogFile]) -> None:
+        self._folder, root = folder, str(workspace)
+        self._noted = known = marks_of(folder)
+        self._done = known.done
+        self.live: dict[str, LiveFile] = {}
+        self._lines: dict[str, JsonLines] = {}
+        for log in logs:
+            if log.is_json:
+                self._lines[log.path] = JsonLines(root, log.path, known.lines.get(log.path, json_lines.Mark()))
+            else:
+                to = log.rotation
+                self.live[log.path] = LiveFile(root, log.path, to.bytes, to.days, to.files, known.logs.get(log.path))
+        self._held: dict[str, float] = {}  # when a file of lines that cannot be written is tried again
         self._odd: set[str] = set()
         self._fact = (0, False)
 
-    @property
-    def paths(self) -> Sequence[str]:
-        return [*self._files]
+    def __bool__(self) -> bool:
+        return bool(self.live or self._lines)
 
     @property
-    def done(self) -> int:
-        """The last fact whose views are all written, those of other kinds, too."""
-        return self._known.get("", Mark()).seq
+    def lines(self) -> Sequence[str]:
+        """The files of JSON lines."""
+        return [*self._lines]
 
     def fit(self, path: str, last: int) -> None:
-        """Is it as its mark says?"""
+        """Is this one as its mark says?"""
         if not self._is_held(path):
             with self._holding(path):
-                self._files[path].fit(last)
+                self._lines[path].fit(last)
 
     def since(self, last: int) -> int:
         """The fact after which something is missing; the last one if nothing is."""
-        return min((file.mark.seq for path, file in self._files.items() if not self._is_held(path)), default=last)
+        self._done = min(self._done, last)  # a power cut may have lost facts
+        return min([self._done, *(file.mark.seq for path, file in self._lines.items() if not self._is_held(path))])
+
+    def is_done(self, seq: int) -> bool:
+        """Is all that this fact is to say written, but perhaps for lines of JSON?"""
+        return seq <= self._done
 
     def begin(self, seq: int, *, again: bool = False) -> None:
         """What is added from here on is of this fact; `again`: it may have been added before. 0 is for no fact."""
         self._fact = (seq, again)
+        if seq > self._done or not seq:
+            self._note(heard=not seq)
 
-    def add(self, line: Line) -> bool:
-        """Write it, unless something before it is missing; True, once, if the file has lines that are not from us."""
-        file, (seq, again) = self._files[line.path], self._fact
+    def add(self, line: Log) -> bool:
+        """Write a line, unless one before it is missing; True, once, if the file has lines that are not from us."""
+        assert isinstance(line.more, dict)  # noqa: S101 - only such a file is asked for it
+        file, (seq, again) = self._lines[line.path], self._fact
         if self._is_held(line.path) or (seq and file.mark.seq != seq - 1):
             return False
         with self._holding(line.path):
-            file.add(line.value, line.record, seq=seq, again=again)
+            file.add(line.more, line.record, seq=seq, again=again)
         is_news = file.is_odd and line.path not in self._odd
         self._odd |= {line.path} if is_news else set()
         return is_news
@@ -147,16 +153,20 @@ class Lines:
     def end(self) -> None:
         """All views of the fact are written, or could not be."""
         seq = self._fact[0]
-        for path, file in self._files.items():
+        for path, file in self._lines.items():
             if file.mark.seq == seq - 1 and not self._is_held(path):
                 file.took(seq)
-        if self._files:
-            self._known = {path: file.mark for path, file in self._files.items()} | {"": Mark(max(seq, self.done))}
-            data = msgspec.json.encode(self._known)
-            # In place, because it is done for every fact: one write of whole pages. If it is damaged or cannot be
-            # written, the files themselves say how far they have come.
-            with suppress(OSError), open_fd(self._path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW) as fd:
-                os.write(fd, data.ljust(len(data) // _PAGE * _PAGE + _PAGE))
+        self._done = max(seq, self._done)
+        self._note()
+
+    def _note(self, *, heard: bool = False) -> None:
+        """Without room for it, the last marks stay; a file of JSON lines says itself how far it has come."""
+        logs = {} if heard else {path: file.mark for path, file in self.live.items()}
+        marks = Marks(self._done, logs, {path: file.mark for path, file in self._lines.items()})
+        if marks != self._noted:
+            self._noted = marks
+            with suppress(OSError):
+                replace_private(self._folder / MARKS, msgspec.json.encode(marks))
 
     def _is_held(self, path: str) -> bool:
         return time.monotonic() < self._held.get(path, 0.0)
@@ -168,9 +178,3 @@ class Lines:
         except OSError:
             self._held[path] = time.monotonic() + _PATIENCE
             raise
-
-    def _read(self) -> dict[str, Mark]:
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, Mark])
-        except (OSError, msgspec.DecodeError):
-            return {}

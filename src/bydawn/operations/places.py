@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -205,10 +205,10 @@ def refuse_impossible(dialect: Dialect, loop: Loop, made: Sequence[str]) -> None
     """Before anything is spent: a loop that runs all night without its files is of no use."""
     files = dialect.files(loop)
     together = [*files.together, *(shared_file.beside(path)[0] for path in files.together)]
-    _refuse_tangled((*made, *files.growing, *files.shared, *files.common, *files.live, *files.lines, *together))
-    _refuse_unwritable(loop, made, files.growing)
+    _refuse_tangled((*made, *files.grown, *files.shared, *files.common, *together))
+    _refuse_unwritable(loop, made, [*files.chosen])
     try:
-        _refuse_unwritable(loop, files.common, (*files.live, *files.lines, *together))
+        _refuse_unwritable(loop, files.common, (*(path for path in files.grown if path not in files.chosen), *together))
     except UserError as error:  # no one chooses these paths, so there is no other to give
         denied = error.cause.startswith("you may not")
         hint = "give yourself the right to do that" if denied else "move it away, then try again"
@@ -264,7 +264,8 @@ def _refuse_foreign(loop: Loop, named: Iterable[str]) -> None:
 def refuse_tracked(dialect: Dialect, loop: Loop) -> None:
     """No file of the project, even one that is gone from the work tree just now; but what all loops share may be."""
     git, ours = Git(folder=Path(loop.workspace), seconds=20), dialect.files(loop)
-    files = [path for path in ours.names(loop) if path not in (*ours.common, *ours.live, *ours.lines, *ours.owned)]
+    theirs = {*ours.common, *ours.owned, *ours.grown} - {*ours.chosen}
+    files = [path for path in ours.names(loop) if path not in theirs]
     inside = [path for path in files if not path.startswith("/")]
     # One that is in no part of the repository makes git say no to all of them.
     for asked in (inside, *([path] for path in files if path.startswith("/"))):
@@ -296,8 +297,8 @@ def _refuse_protected(loop: Loop, files: Iterable[str], named: Sequence[str]) ->
 def refuse_overwriting(root: StateFolder, dialect: Dialect, loop: Loop) -> None:
     """A new loop replaces nothing but what another loop left behind, and no file that is exclusive to that one."""
     workspace, files = Path(loop.workspace), dialect.files(loop)
-    for path in files.growing:  # an earlier one of ours may grow on
-        if not _may_grow(dialect, workspace, path):
+    for path, is_line in files.chosen.items():  # an earlier one of ours may grow on
+        if not _may_grow(is_line, workspace, path):
             _refuse_occupied(root, dialect, loop)  # it may be growing right now
             cause = "it has lines that are not ours, and ours would be mixed with them"
             raise UserError(f"{path} is a file of yours", cause=cause, hint="give another path for it")
@@ -318,12 +319,12 @@ def _refuse_unless_left(root: StateFolder, dialect: Dialect, loop: Loop, path: s
         raise UserError(f"{path} is a file of yours", cause="it would be overwritten", hint="give another path for it")
 
 
-def _may_grow(dialect: Dialect, workspace: Path, path: str) -> bool:
+def _may_grow(is_line: Callable[[bytes], bool], workspace: Path, path: str) -> bool:
     """Is there nothing yet, or nothing but what our loops append?"""
     if not (workspace / path).is_file():
         return True
     with (workspace / path).open("rb") as file:
-        return all(dialect.is_line(line) for line in iter(lambda: file.readline(_LONGEST_LINE), b""))
+        return all(is_line(line) for line in iter(lambda: file.readline(_LONGEST_LINE), b""))
 
 
 # -- one that goes on --------------------------------------------------------------------------------------------------
@@ -340,8 +341,8 @@ def take_up(standing: Standing) -> None:
     reserve(standing.folder.state_folder, dialect, loop)
     number = max(1, dialect.counted(standing.state))  # whose files may be written again
     refuse_impossible(dialect, loop, files.of([number, number + 1]))
-    for path in files.growing:
-        if not _may_grow(dialect, workspace, path) and not follower.has_grown(standing.folder.path, workspace, path):
+    for path, is_line in files.chosen.items():
+        if not _may_grow(is_line, workspace, path) and not follower.has_grown(standing.folder.path, workspace, path):
             raise _no_longer_ours(loop, path)
     written = Written(standing.folder.path)
     for path in files.of(range(number, number + _LOOKED_AT)) if written else ():  # nothing is known: nothing to compare

@@ -7,72 +7,92 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import pairwise
+from mmap import mmap
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from bydawn.core.text import fit
 from bydawn.system import kernel
-from bydawn.system.paths import open_parent, open_regular, regular_at, unlink_regular
+from bydawn.system.paths import open_parent, regular_at, unlink_regular
 
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND
 _MODE = 0o644  # before the umask
 _LONGEST_LINE = 16_000  # characters
 _NUMBERS = range(1, 100)  # of files that were moved away
 _AT_ONCE, _NEAR = 1 << 20, 8 << 20  # bytes that a reader takes, and where the last lines are looked for
-_LOOKED_AT = 128 << 10  # bytes at the end: at least one line of ours is whole in them
+
+
+class Mark(NamedTuple):
+    """Where our last line ended, and in which file."""
+
+    inode: int = 0
+    end: int = 0
 
 
 class LiveFile:
     """Stays open, so that a line costs two system calls; found again if another file has taken its place."""
 
-    def __init__(self, root: str, path: str, limit: int = 0, days: int = 0, files: int = 0) -> None:
-        """With a limit in bytes it is moved away in time; so many files are kept, and none for more than these days."""
+    def __init__(
+        self, root: str, path: str, limit: int = 0, days: int = 0, files: int = 0, mark: Mark | None = None
+    ) -> None:
+        """With a limit in bytes it is moved away in time; so many files are kept, and none for more than these days.
+
+        From its mark on it may have what a killed process was writing. Without one, nothing in it is ours to look at.
+        """
         self._root = root
         self._path = path
         self._limit, self._days, self._files = limit, days, files
         self._full = os.path.join(root, path)  # noqa: PTH118 - asked for every line
         self._fd = -1
         self._id = (0, 0)  # device and inode
-        self._end = 0  # where our last line ended
+        self._mark = mark
 
-    def last_lines(self) -> tuple[str, ...]:
-        """The last lines, whole but perhaps for the very last one; as quick for a large file as for a small one.
+    @property
+    def mark(self) -> Mark:
+        """Where the next line of ours goes, as long as nobody else adds one."""
+        if self._mark is None:
+            self._mark = Mark()
+            with suppress(OSError):
+                there = os.lstat(self._full)
+                self._mark = Mark(there.st_ino, there.st_size)
+        return self._mark
 
-        As long as it is short, those of the file that was moved away last come before them.
-        """
-        data, is_whole = self._end_of(self._path)
-        if is_whole and self._files:
-            with suppress(OSError):  # something else may have that name
-                before = self._end_of(f"{self._path}.1")[0]
-                data = before + b"\n" * (before[-1:] not in (b"", b"\n")) + data
-        return tuple(data.decode(errors="replace").removesuffix("\n").split("\n")) if data else ()
-
-    def _end_of(self, path: str) -> tuple[bytes, bool]:
-        """The last lines of a file as they are; are they all it has?"""
-        with suppress(FileNotFoundError), open_regular(self._root, path) as file:
-            size = os.fstat(file.fileno()).st_size
-            begin = max(0, size - _LOOKED_AT)
-            data = os.pread(file.fileno(), size - begin, begin)
-            return (data.partition(b"\n")[2], False) if begin else (data, True)
-        return b"", True
-
-    def add(self, lines: Iterable[str]) -> None:
+    def add(self, lines: Iterable[str], *, fresh: bool = False) -> bool:
         """Add these lines in one write, or none of them."""
         texts = (fit(line.replace("\n", " "), _LONGEST_LINE) for line in lines)
-        data = b"".join(text.encode("utf-8", "replace") + b"\n" for text in texts)
+        return self.append(b"".join(text.encode("utf-8", "replace") + b"\n" for text in texts), fresh=fresh)
+
+    def append(self, data: bytes | mmap, *, fresh: bool = False) -> bool:
+        """Add this, or nothing; to another file if it is to be `fresh`. False: a killed process had written it."""
         size = self._found()
-        if self._limit and size and size + len(data) > self._limit:
+        begin = self.mark.end
+        text = self._on_a_new_line(data, begin)
+        if begin < size:  # a killed process has written it, or a part of it; or others have added lines
+            there = os.pread(self._fd, len(text), begin)
+            if text[: len(there)] != there:
+                text = self._on_a_new_line(data, size)
+            elif len(there) == len(text):
+                self._mark = Mark(self._id[1], begin + len(text))
+                return False
+            else:
+                os.ftruncate(self._fd, begin)
+                size = begin
+        if size and (fresh or (self._limit and size + len(text) > self._limit)):
             with suppress(OSError):  # rather too long than without this line
                 self.rotate()
             size = self._found()
-        if size != self._end and size and os.pread(self._fd, 1, size - 1) != b"\n":
-            data = b"\n" + data  # the last writer was cut off
-        written = os.write(self._fd, data)
-        if written < len(data):
+            text = self._on_a_new_line(data, size)
+        written = os.write(self._fd, text)
+        if written < len(text):
             if os.fstat(self._fd).st_size == size + written:
                 os.ftruncate(self._fd, size)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._end = size + written
+        self._mark = Mark(self._id[1], size + written)
+        return True
+
+    def _on_a_new_line(self, data: bytes | mmap, place: int) -> bytes | mmap:
+        """The last writer may have been cut off."""
+        return b"\n" + data[:] if place and os.pread(self._fd, 1, place - 1) != b"\n" else data
 
     def rotate(self) -> None:
         """Move it to `NAME.1`, which moves on to `NAME.2` and so on; links and folders keep their places."""
@@ -95,16 +115,23 @@ class LiveFile:
                     unlink_regular(folder, each)
 
     def _found(self) -> int:
-        """Its size; opened again if what has its name is another file."""
+        """Its size; opened again if what has its name is another file. In one that is new, or was cut, we begin."""
+        size = -1
         with suppress(FileNotFoundError):
             there = os.lstat(self._full)
             if self._fd >= 0 and (there.st_dev, there.st_ino) == self._id:
-                return there.st_size
-        self.close()
-        with open_parent(self._root, self._path, make=True) as (folder, name), regular_at(folder, name, _FLAGS) as fd:
-            found = os.fstat(fd)
-            self._fd, self._id, self._end = os.dup(fd), (found.st_dev, found.st_ino), 0
-        return found.st_size
+                size = there.st_size
+        if size < 0:
+            self.close()
+            with (
+                open_parent(self._root, self._path, make=True) as (folder, name),
+                regular_at(folder, name, _FLAGS) as fd,
+            ):
+                found = os.fstat(fd)
+                self._fd, self._id, size = os.dup(fd), (found.st_dev, found.st_ino), found.st_size
+        if self.mark.inode != self._id[1] or size < self.mark.end:
+            self._mark = Mark(self._id[1], 0)
+        return size
 
     def close(self) -> None:
         if self._fd >= 0:

@@ -9,7 +9,7 @@ from bydawn.core.loop import SpokenDialect
 from bydawn.core.values import TaskStatus
 from bydawn.dialects.codex_loop import files
 from bydawn.dialects.codex_loop.config import METRICS, STATE, Config
-from bydawn.dialects.seam import Copy, Remove, Replace
+from bydawn.dialects.seam import Whole
 from dialects.codex_loop_made import (
     COMPLETE,
     LEXER,
@@ -42,8 +42,10 @@ def written(fact: AnyFact) -> tuple[list[str], dict[str, Any]]:
     """The paths that are written or removed after a fact of the story, and what the state says then."""
     before = STORY[: STORY.index(fact) + 1]
     views = [*files.views(fact, PROJECT, *past(*before))]
-    texts = [view.text for view in views if isinstance(view, Replace) and view.path == STATE]
-    paths = [view.path for view in views if isinstance(view, Copy | Remove)]
+    texts = [
+        view.text for view in views if isinstance(view, Whole) and isinstance(view.text, str) and view.path == STATE
+    ]
+    paths = [view.path for view in views if isinstance(view, Whole) and not isinstance(view.text, str)]
     return paths, msgspec.json.decode(texts[0]) if texts else {}
 
 
@@ -79,8 +81,8 @@ def test_the_numbers_are_written_together_with_the_state_and_from_the_same_docum
     assert METRICS in files.files(PROJECT).common
     for place, fact in enumerate(STORY):
         state, history = past(*STORY[: place + 1])
-        views = [view for view in files.views(fact, PROJECT, state, history) if isinstance(view, Replace)]
-        texts = {view.path: msgspec.json.decode(view.text) for view in views if view.path in (STATE, METRICS)}
+        views = [view for view in files.views(fact, PROJECT, state, history) if isinstance(view, Whole)]
+        texts = {view.path: msgspec.json.decode(str(view.text)) for view in views if view.path in (STATE, METRICS)}
         counts = isinstance(fact, RunStarted | ChecksEnded | LoopStopped)  # each iteration of the story is verified
         assert (METRICS in texts) is counts, fact
         if counts:

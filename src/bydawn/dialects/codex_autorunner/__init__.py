@@ -2,7 +2,7 @@
 
 from bydawn.core.keys import Checked
 from bydawn.core.loop import Loop
-from bydawn.dialects.codex_autorunner import arguments, config, log, texts
+from bydawn.dialects.codex_autorunner import arguments, config, texts
 from bydawn.dialects.codex_autorunner import files as written
 from bydawn.dialects.codex_autorunner.config import NAME
 from bydawn.dialects.seam import Usual
@@ -24,16 +24,12 @@ class CodexAutorunner(Usual):
     files = staticmethod(written.files)
     views = staticmethod(written.views)
     heard = staticmethod(written.heard)
-    closing = staticmethod(written.closing)
 
     def go_on(self, loop: Loop) -> list[str]:
         return ["run", "--repo", loop.workspace]
 
     def documents(self, found: Checked) -> dict[str, str]:
         return {extra.name: extra.path for extra in config.read(found).extras}
-
-    def is_line(self, line: bytes) -> bool:
-        return log.seen(line.decode(errors="replace")) is not None
 
 
 DIALECT = CodexAutorunner()

@@ -15,7 +15,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.values import EXIT_CODES, End
 from bydawn.dialects.codex_autorunner import log, texts
 from bydawn.dialects.codex_autorunner.config import IGNORE, LOCK, LOG, STATE
-from bydawn.dialects.seam import Create, Files, Grow, Remove, Replace, View
+from bydawn.dialects.seam import Files, Log, LogFile, View, Whole
 
 IDLE, RUNNING, ERROR = "idle", "running", "error"
 INTERRUPTED = "interrupted"  # the code of a run whose end no one saw
@@ -45,7 +45,7 @@ def run_id(state: LoopState) -> int:
 
 
 def files(loop: Loop) -> Files:  # noqa: ARG001 - the same for every loop
-    return Files(whole=(), common=(STATE, LOCK), live=(LOG,), shared=(IGNORE,))
+    return Files(common=(STATE, LOCK), logs=(LogFile(LOG),), shared=(IGNORE,))
 
 
 def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iterator[View]:
@@ -54,43 +54,31 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
     assert at  # noqa: S101 - there was a fact
     match fact:
         case RunStarted():
-            yield Create(IGNORE, texts.IGNORE)
-            yield Replace(LOCK, f"{fact.pid}\n")
+            yield Whole(IGNORE, texts.IGNORE, once=True)
+            yield Whole(LOCK, f"{fact.pid}\n")
         case RoundStarted() if _is_open(history.attempts[:-1], state):
-            yield Grow(LOG, (log.ours(run, at, "Codex CLI started again..."),))
+            yield Log(LOG, (log.ours(run, at, "Codex CLI started again..."),))
         case RoundStarted():
-            yield Grow(LOG, (log.start(run), log.ours(run, at, "Codex CLI started...")))
+            left = _left_open(history)
+            yield Log(LOG, (*left, log.start(run), log.ours(run, at, "Codex CLI started...")))
         case RoundEnded():
-            yield Grow(LOG, tuple(_ended(fact, run, at)))
+            yield Log(LOG, tuple(_ended(fact, run, at)))
         case WaitStarted() if _is_open(history.attempts, state):
             until = f"until {log.moment(fact.until)}" if fact.until else f"for {fact.seconds:.0f} s"
-            yield Grow(LOG, (log.ours(run, at, f"waiting {until}: {fact.reason}"),))
+            yield Log(LOG, (log.ours(run, at, f"waiting {until}: {fact.reason}"),))
         case LoopStopped() if _is_open(history.attempts, state):
-            yield Grow(LOG, (log.end(run, code_of(history.attempts[-1].ended)),))
+            yield Log(LOG, (log.end(run, code_of(history.attempts[-1].ended)),))
         case _:
             pass
-    yield Replace(STATE, state_of(loop, state, history).text)
+    yield Whole(STATE, state_of(loop, state, history).text)
     if isinstance(fact, LoopStopped):
-        yield Remove(LOCK)
+        yield Whole(LOCK, None)
 
 
 def heard(event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:  # noqa: ARG001
     """What Codex says and does, as it comes."""
     if lines := tuple(log.said(run_id(state), at, readable(event))):
-        yield Grow(LOG, lines)
-
-
-def closing(path: str, tail: Sequence[str], loop: Loop, state: LoopState, history: History) -> tuple[str, ...]:  # noqa: ARG001
-    """The end of a run that was cut short, under its own number."""
-    last = history.attempts[-1] if history.attempts else None
-    mine, seen, lines = run_id(state), log.last_seen(tail), list[str]()
-    if seen and seen.marker != "end":
-        is_mine = last is not None and last.ended is not None and seen.run == mine and not _is_free(last.ended)
-        lines.append(log.end(seen.run, code_of(last.ended) if last and is_mine else INTERRUPTED))
-    # It may have died between its first fact and its first line.
-    if last and last.ended_at == state.updated_at and last.ended and mine > (seen.run if seen else 0):
-        lines += [log.start(mine), log.end(mine, code_of(last.ended))]
-    return tuple(lines)
+        yield Log(LOG, lines)
 
 
 def _ended(fact: RoundEnded, run: int, at: datetime) -> Iterator[str]:
@@ -113,6 +101,16 @@ def _is_open(attempts: Sequence[Attempt], state: LoopState) -> bool:
     if not attempts or attempts[-1].ended is None:
         return False
     return _is_free(attempts[-1].ended) and _is_of_now(attempts[-1], state)
+
+
+def _left_open(history: History) -> tuple[str, ...]:
+    """The end of the run before this one, if the process was killed while that waited for its next try."""
+    *earlier, _ = history.attempts
+    last = earlier[-1] if earlier else None
+    if last is None or last.ended is None or not _is_free(last.ended):
+        return ()
+    stopped = any(event.stopped and event.attempts == len(earlier) for event in history.events)
+    return () if stopped else (log.end(last.counted + last.cut, INTERRUPTED),)
 
 
 def _is_of_now(attempt: Attempt, state: LoopState) -> bool:

@@ -58,14 +58,6 @@ def seen(line: str) -> Seen | None:
     return None
 
 
-def last_seen(lines: Iterable[str]) -> Seen | None:
-    """The last whole line of a log."""
-    last = None
-    for line in lines:
-        last = seen(line) or last
-    return last
-
-
 def spoken(lines: Iterable[str]) -> str:
     """What the agent said in a block, without stamps. Lines of an earlier release may have no `stdout:`."""
     texts = []

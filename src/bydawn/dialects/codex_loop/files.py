@@ -22,7 +22,7 @@ from bydawn.dialects.codex_loop import document, history
 from bydawn.dialects.codex_loop.arguments import config_of
 from bydawn.dialects.codex_loop.config import FOLDER, LOCK, METRICS, NAME, SCHEMA, STATE
 from bydawn.dialects.codex_loop.metrics import metrics_of
-from bydawn.dialects.seam import Copy, Files, Line, Remove, Replace, Source, View
+from bydawn.dialects.seam import Files, Log, LogFile, Source, View, Whole
 
 LOGS, PROMPTS, RUNS, HOOKS = (f"{FOLDER}/{name}/" for name in ("logs", "prompts", "runs", "hooks"))
 
@@ -31,7 +31,7 @@ def files(loop: Loop) -> Files:
     return Files(
         common=(STATE, METRICS, SCHEMA, LOCK),
         owned=(LOGS, PROMPTS, RUNS, HOOKS),
-        lines=tuple(f"{HOOKS}{event}.jsonl" for event in history.HOOK_EVENTS),
+        logs=tuple(LogFile(f"{HOOKS}{event}.jsonl", is_json=True) for event in history.HOOK_EVENTS),
         claims=(f"{NAME} in {loop.workspace}",),
     )
 
@@ -39,26 +39,26 @@ def files(loop: Loop) -> Files:
 def views(fact: AnyFact, loop: Loop, state: LoopState, past: History) -> Iterator[View]:
     if isinstance(fact, HookEnded) and state.updated_at:
         event, fields = history.hook_line(fact, state.updated_at)
-        yield Line(f"{HOOKS}{event}.jsonl", fields)
+        yield Log(f"{HOOKS}{event}.jsonl", fields)
     if isinstance(fact, RunStarted):
-        yield Replace(LOCK, f'{{"pid": {fact.pid}, "started_at": "{history.moment(state.updated_at)}"}}\n')
+        yield Whole(LOCK, f'{{"pid": {fact.pid}, "started_at": "{history.moment(state.updated_at)}"}}\n')
     elif isinstance(fact, LoopStopped):
-        yield Remove(LOCK)
+        yield Whole(LOCK, None)
     saved = config_of(loop.dialect.words).logging if loop.dialect else None
     if isinstance(fact, RoundStarted) and saved and saved.save_prompts:
-        yield Copy(prompt_of(fact.round, fact.task_id), Source(fact.round, PROMPT))
+        yield Whole(prompt_of(fact.round, fact.task_id), Source(fact.round, PROMPT))
     elif isinstance(fact, RoundEnded) and past.attempts:
         task = past.attempts[-1].started.task_id
         if saved and saved.save_jsonl:
-            yield Copy(log_of(fact.round, task), Source(fact.round, STDOUT))
+            yield Whole(log_of(fact.round, task), Source(fact.round, STDOUT))
         if fact.said:  # an iteration that was cut leaves the last answer as it is
-            yield Copy(answer_about(task), Source(fact.round, REPLY))
-    yield Replace(SCHEMA, answers.SCHEMA)
+            yield Whole(answer_about(task), Source(fact.round, REPLY))
+    yield Whole(SCHEMA, answers.SCHEMA)
     if state.updated_at and not isinstance(fact, TaskSettled):  # another fact follows that at once
         now = document.document_of(loop, state, past)
-        yield Replace(STATE, document.text_of(now))
+        yield Whole(STATE, document.text_of(now))
         if _is_counted(fact):
-            yield Replace(METRICS, document.text_of(metrics_of(now)))
+            yield Whole(METRICS, document.text_of(metrics_of(now)))
 
 
 def _is_counted(fact: AnyFact) -> bool:

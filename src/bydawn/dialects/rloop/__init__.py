@@ -25,14 +25,10 @@ class Rloop(Usual):
     files = staticmethod(written.files)
     views = staticmethod(written.views)
     heard = staticmethod(written.heard)
-    closing = staticmethod(written.closing)
     messages = staticmethod(webhooks.messages)
 
     def go_on(self, loop: Loop) -> list[str]:
         return ["resume", written.words(loop)["session"]]
-
-    def is_line(self, line: bytes) -> bool:  # noqa: ARG002 - the log may hold anything
-        return True
 
 
 DIALECT = Rloop()

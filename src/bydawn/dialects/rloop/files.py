@@ -1,6 +1,6 @@
 """The files of rloop: a log in the project, and one table of all sessions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from bydawn.core.agent import Event, Message, readable
@@ -14,11 +14,11 @@ from bydawn.core.state import LoopState
 from bydawn.core.values import EXIT_CODES, FINISHED, End, Promised
 from bydawn.dialects.rloop import log, texts
 from bydawn.dialects.rloop.config import IGNORE, LOG
-from bydawn.dialects.seam import Create, Files, Grow, Rotate, Rotation, Share, View
+from bydawn.dialects.seam import Entry, Files, Log, LogFile, Rotation, View, Whole
 
 RUNNING, COMPLETE, FAILED, STOPPED, CRASHED = "running", "complete", "failed", "stopped", "crashed"
 EXIT_CAP = 1
-_BIGGEST_LOG = 20_000_000  # bytes
+_BIGGEST_LOG, _OLDER_LOGS = 20_000_000, 10  # bytes, files
 
 
 def words(loop: Loop) -> dict[str, str]:
@@ -36,11 +36,10 @@ def left(state: LoopState) -> str:
 def files(loop: Loop) -> Files:
     kept = words(loop)
     return Files(
-        live=(LOG,),
+        logs=(LogFile(LOG, rotation=Rotation(_BIGGEST_LOG, files=_OLDER_LOGS, days=int(kept["retain_days"]))),),
         shared=(IGNORE,),
         together=(kept["state"],),
         claims=(f"the session {kept['session']}",),
-        rotation=Rotation(bytes=_BIGGEST_LOG, days=int(kept["retain_days"])),
     )
 
 
@@ -49,21 +48,21 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
     assert at  # noqa: S101 - there was a fact
     match fact:
         case RunStarted():
-            yield Create(IGNORE, "*\n")
-            if state.runs == 1:  # a new session begins a new log
-                yield Rotate(LOG)
+            yield Whole(IGNORE, "*\n", once=True)
+            is_new = state.runs == 1
+            yield Log(LOG, _beginning(loop, state) if is_new else log.resumed(at), fresh=is_new)
         case RoundStarted():
             yield from _round_started(loop, state, history)
         case RoundEnded():
-            yield Grow(LOG, tuple(_round_ended(fact, loop, state, history)))
+            yield Log(LOG, tuple(_round_ended(fact, loop, state)))
         case WaitStarted() if fact.decided.rule != Rule.PAUSE:
-            yield Grow(LOG, (log.waiting(fact.until, fact.seconds, fact.reason),))
+            yield Log(LOG, (log.waiting(fact.until, fact.seconds, fact.reason),))
         case LoopStopped():
-            yield Grow(LOG, ending(fact, state, at))
+            yield Log(LOG, ending(fact, state, at))
         case _:
             pass
     kept = words(loop)
-    yield Share(kept["state"], ("sessions", kept["session"]), session(loop, state), owner="started_at")
+    yield Entry(kept["state"], ("sessions", kept["session"]), session(loop, state), owner="started_at")
 
 
 def _beginning(loop: Loop, state: LoopState) -> tuple[str, ...]:
@@ -75,12 +74,12 @@ def _beginning(loop: Loop, state: LoopState) -> tuple[str, ...]:
 def _round_started(loop: Loop, state: LoopState, history: History) -> Iterator[View]:
     *earlier, mine = history.attempts
     if earlier and earlier[-1].counted == mine.counted and _is_of_now(earlier[-1], state):
-        yield Grow(LOG, log.again(mine.counted))
+        yield Log(LOG, log.again(mine.counted))
     else:
-        yield Grow(LOG, log.iteration(mine.counted, cap(loop, state), left(state)))
+        yield Log(LOG, log.iteration(mine.counted, cap(loop, state), left(state)))
 
 
-def _round_ended(fact: RoundEnded, loop: Loop, state: LoopState, history: History) -> Iterator[str]:
+def _round_ended(fact: RoundEnded, loop: Loop, state: LoopState) -> Iterator[str]:
     told, is_waited_out = fact.words or fact.detail, POLICY[fact.outcome].backs_off and not POLICY[fact.outcome].counts
     if fact.outcome not in (Outcome.OK, Outcome.INTERRUPTED) and told and not is_waited_out:
         yield log.trouble(f"{loop.agent} had trouble: {told}")
@@ -90,7 +89,7 @@ def _round_ended(fact: RoundEnded, loop: Loop, state: LoopState, history: Histor
         yield f"⏹ Ticked without any other change: {', '.join(fact.doubted)}"
     if POLICY[fact.outcome].counts:
         yield log.after(left(state))
-    elif fact.outcome is Outcome.INTERRUPTED and any(_is_of_now(each, state) for each in history.attempts[-1:]):
+    elif fact.outcome is Outcome.INTERRUPTED:
         yield log.cut()
 
 
@@ -118,23 +117,7 @@ def heard(event: Event, loop: Loop, state: LoopState, history: History, at: date
     is_told = isinstance(event, Message) or words(loop)["level"] == "debug"
     if is_told and (text := readable(event).strip("\n")):
         lines = log.said(text)
-        yield Grow(LOG, lines if isinstance(event, Message) else lines[:-1])
-
-
-def closing(path: str, tail: Sequence[str], loop: Loop, state: LoopState, history: History) -> tuple[str, ...]:  # noqa: ARG001
-    """The beginning of a new session; or what a crash kept from being written, and that it goes on now."""
-    at = state.updated_at
-    assert at  # noqa: S101 - there was a fact
-    if state.runs <= 1 and not history.attempts and state.stopped is None:
-        return _beginning(loop, state)
-    last, begun = history.attempts[-1] if history.attempts else None, log.open_iteration(tail)
-    lines: list[str] = []
-    if begun is not None:
-        ended = last.ended if last and last.counted == begun else None
-        lines.append(log.after(left(state)) if ended and POLICY[ended.outcome].counts else log.cut())
-    if state.stopped is None:
-        return (*lines, *log.resumed(at))
-    return (*lines, *(() if log.is_finished(tail) else ending(state.stopped, state, at)))
+        yield Log(LOG, lines if isinstance(event, Message) else lines[:-1])
 
 
 # -- the table of all sessions -----------------------------------------------------------------------------------------

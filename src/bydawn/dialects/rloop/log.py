@@ -1,12 +1,10 @@
 """The lines of `ralph.log`, as the document's script prints them."""
 
 import re
-from collections.abc import Iterable
 from datetime import datetime
 
 from bydawn.core.text import duration
 
-_ITERATION = re.compile(r"=== Iteration (\d+)/\d+ \(Remaining: (?:\d+|\?)\) ===")
 # All that only we print; a line of the agent's that looks like one of them is indented.
 _OURS = re.compile(
     r"=== Iteration |(?:Starting ralph loop in|Task file:|Max iterations:|Completion marker:|Model:|Started at:"
@@ -61,20 +59,3 @@ def resumed(at: datetime) -> tuple[str, str]:
 def said(text: str) -> tuple[str, ...]:
     """What the agent says, and an empty line."""
     return (*(f" {line}" if _OURS.match(line) else line for line in text.rstrip("\n").split("\n")), "")
-
-
-def open_iteration(tail: Iterable[str]) -> int | None:
-    """The number of the last iteration, if nothing in the last lines says how it ended."""
-    found = None
-    for line in tail:
-        if begun := _ITERATION.fullmatch(line):
-            found = int(begun[1])
-        elif line.startswith((after(""), cut(), "FINISHED: ", "Starting ralph loop in ")):
-            found = None
-    return found
-
-
-def is_finished(tail: Iterable[str]) -> bool:
-    """Is the last that we wrote the end of a session?"""
-    last = next((line for line in reversed([*tail]) if _OURS.match(line)), "")
-    return last.startswith("FINISHED: ")

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import msgspec
 
+from bydawn.core import records
 from bydawn.core.agent import Beat, CommandStarted, Event
 from bydawn.core.facts import (
     AnyFact,
@@ -18,9 +19,8 @@ from bydawn.core.facts import (
 from bydawn.core.history import History
 from bydawn.core.layout import PROMPT, REPLY, STDOUT
 from bydawn.core.loop import Loop
-from bydawn.core.records import Entry
 from bydawn.core.state import LoopState
-from bydawn.dialects.seam import Copy, Create, Files, Line, Replace, Share, Source, View
+from bydawn.dialects.seam import Entry, Files, Log, LogFile, Source, View, Whole
 from bydawn.dialects.strict_agent_loop import document, lines, paths, texts
 from bydawn.dialects.strict_agent_loop.document import State, StopReport
 
@@ -36,7 +36,9 @@ def files(loop: Loop) -> Files:
     folders = ("", f"{paths.ROUNDS}/", f"{paths.SUPERVISOR}/", f"{paths.DROP}/")
     return Files(
         owned=tuple(paths.of(task, folder) for folder in folders),
-        lines=tuple(paths.of(task, name) for name in (paths.EVENTS, paths.ITERATIONS, paths.STATUSES)),
+        logs=tuple(
+            LogFile(paths.of(task, name), is_json=True) for name in (paths.EVENTS, paths.ITERATIONS, paths.STATUSES)
+        ),
         shared=(paths.IGNORE,),
         together=(paths.REGISTRY,),
         claims=(f"the task {task} in {loop.workspace}",),
@@ -52,13 +54,13 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
     report = document.last_report(loop, state)
     if isinstance(fact, LoopStopped) and state.updated_at and not fact.is_preparation:
         yield _status(now, report, "loop.stopped", state.updated_at)
-    yield Create(paths.IGNORE, "*\n")
+    yield Whole(paths.IGNORE, "*\n", once=True)
     yield from added[1:]
     if isinstance(fact, RoundStarted):
-        yield Copy(paths.invocation(task, fact.round, "prompt.txt"), Source(fact.round, PROMPT))
+        yield Whole(paths.invocation(task, fact.round, "prompt.txt"), Source(fact.round, PROMPT))
     elif isinstance(fact, RoundEnded):
-        yield Copy(paths.invocation(task, fact.round, "jsonl"), Source(fact.round, STDOUT))
-        yield Copy(paths.invocation(task, fact.round, "last.txt"), Source(fact.round, REPLY))
+        yield Whole(paths.invocation(task, fact.round, "jsonl"), Source(fact.round, STDOUT))
+        yield Whole(paths.invocation(task, fact.round, "last.txt"), Source(fact.round, REPLY))
     yield from of_task(now, report)
 
 
@@ -69,27 +71,27 @@ def record_of(fact: AnyFact, task: str) -> str:
     return fact.record if isinstance(fact, EventRecorded | IterationRecorded) else ""
 
 
-def of_iteration(now: State, entry: Entry, record: str) -> Iterator[View]:
+def of_iteration(now: State, entry: records.Entry, record: str) -> Iterator[View]:
     """A new iteration: its line, and its page."""
     yield line(paths.of(now.task.id, paths.ITERATIONS), lines.iteration_of(now, entry), record)
-    yield Replace(paths.round_summary(now.task.id, entry.number), texts.round_summary(now, entry))
+    yield Whole(paths.round_summary(now.task.id, entry.number), texts.round_summary(now, entry))
 
 
 def of_task(now: State, report: StopReport) -> Iterator[View]:
     """Everything that is replaced whenever something happened."""
     task = now.task.id
-    yield Replace(paths.of(task, paths.STATE), document.encoded(now))
-    yield Replace(paths.of(task, paths.IF_DONE), document.encoded(document.if_done(now)))
-    yield Replace(paths.of(task, paths.STATUS_TEXT), texts.status_text(now, report))
-    yield Replace(paths.of(task, paths.STOP_REPORT), document.encoded(report))
-    yield Replace(paths.of(task, paths.SUMMARY), texts.run_summary(now, report))
+    yield Whole(paths.of(task, paths.STATE), document.encoded(now))
+    yield Whole(paths.of(task, paths.IF_DONE), document.encoded(document.if_done(now)))
+    yield Whole(paths.of(task, paths.STATUS_TEXT), texts.status_text(now, report))
+    yield Whole(paths.of(task, paths.STOP_REPORT), document.encoded(report))
+    yield Whole(paths.of(task, paths.SUMMARY), texts.run_summary(now, report))
     yield from of_registry(now)
 
 
 def of_registry(now: State) -> Iterator[View]:
     """Its entry in the list of all tasks."""
-    yield Share(paths.REGISTRY, ("tasks", now.task.id), document.registry_entry(now))
-    yield Share(paths.REGISTRY, (), {"schema_version": 1, "updated_at": now.updated_at})
+    yield Entry(paths.REGISTRY, ("tasks", now.task.id), document.registry_entry(now))
+    yield Entry(paths.REGISTRY, (), {"schema_version": 1, "updated_at": now.updated_at})
 
 
 def heard(event: Event, loop: Loop, state: LoopState, history: History, at: datetime) -> Iterator[View]:  # noqa: ARG001
@@ -98,18 +100,18 @@ def heard(event: Event, loop: Loop, state: LoopState, history: History, at: date
         now, report = document.state_of(loop, state), document.last_report(loop, state, at)
         yield _status(now, report, HEARTBEAT, at)
         yield line(paths.of(now.task.id, paths.EVENTS), lines.broadcast(now, report, at))
-        yield Replace(paths.of(now.task.id, paths.STATUS_TEXT), texts.status_text(now, report, at))
+        yield Whole(paths.of(now.task.id, paths.STATUS_TEXT), texts.status_text(now, report, at))
     elif isinstance(event, CommandStarted) and event.beside:
         now = document.state_of(loop, state)
         yield line(paths.of(now.task.id, paths.EVENTS), lines.parallel(now, event.beside, event.command, at))
 
 
-def _status(now: State, report: StopReport, label: str, at: datetime) -> Line:
+def _status(now: State, report: StopReport, label: str, at: datetime) -> Log:
     return line(paths.of(now.task.id, paths.STATUSES), texts.status_line(now, report, label, at))
 
 
-def line(path: str, value: msgspec.Struct, record: str = "") -> Line:
+def line(path: str, value: msgspec.Struct, record: str = "") -> Log:
     """A value as one more line; its number comes when it is written."""
     fields = msgspec.to_builtins(value)
     fields.pop("id", None)
-    return Line(path, fields, record)
+    return Log(path, fields, record)

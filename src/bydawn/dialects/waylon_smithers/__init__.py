@@ -21,7 +21,6 @@ class WaylonSmithers(Usual):
     reason = staticmethod(texts.reason)
     next_steps = staticmethod(texts.next_steps)
     files = staticmethod(written.files)
-    is_line = staticmethod(written.is_event)
     views = staticmethod(written.views)
 
     def exit_code(self, stopped: LoopStopped) -> int:

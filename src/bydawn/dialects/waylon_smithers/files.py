@@ -14,7 +14,7 @@ from bydawn.core.loop import Loop, Mode, Promise
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
 from bydawn.core.values import FINISHED, End, Promised
-from bydawn.dialects.seam import Append, Copy, Create, Files, Replace, Source, View
+from bydawn.dialects.seam import Files, Log, LogFile, Source, View, Whole
 from bydawn.dialects.waylon_smithers import texts
 
 ROOT = ".codex/waylon-smithers"
@@ -59,7 +59,7 @@ def files(loop: Loop) -> Files:
     streams = [f"{paths.events}{STREAM.format(ANY)}"] if in_folder else []
     return Files(
         whole=(paths.state, paths.summary, paths.message(ANY), paths.stream(ANY), *streams),
-        growing=(paths.events,) if paths.events and not in_folder else (),
+        logs=(LogFile(paths.events, is_line=is_event),) if paths.events and not in_folder else (),
         shared=(IGNORE,),
         exclusive=(paths.state,),
         folder=default_state(loop.id).removesuffix(".json"),
@@ -70,24 +70,24 @@ def views(fact: AnyFact, loop: Loop, state: LoopState, history: History) -> Iter
     """After each fact the state; after each iteration what it said and did as well."""
     paths = Paths(loop)
     if isinstance(fact, RunStarted):
-        yield Create(IGNORE, "*\n")  # what is written here is for people, not for commits
+        yield Whole(IGNORE, "*\n", once=True)  # what is written here is for people, not for commits
     if isinstance(fact, RoundEnded) and history.attempts:
         yield from _copies(history.attempts[-1], paths)
-    yield Replace(paths.state, as_json(state_of(loop, state)))
+    yield Whole(paths.state, as_json(state_of(loop, state)))
     if isinstance(fact, RoundEnded | LoopStopped):
-        yield Replace(paths.summary, as_json(summary(loop, state, history)))
+        yield Whole(paths.summary, as_json(summary(loop, state, history)))
 
 
-def _copies(attempt: Attempt, paths: Paths) -> Iterator[Copy | Append]:
+def _copies(attempt: Attempt, paths: Paths) -> Iterator[View]:
     """What an iteration said and did, from the files of its round."""
     number, events = attempt.counted, Source(attempt.round, STDOUT)
-    yield Copy(paths.message(number), Source(attempt.round, REPLY))
-    yield Copy(paths.stream(number), events)
+    yield Whole(paths.message(number), Source(attempt.round, REPLY))
+    yield Whole(paths.stream(number), events)
     # `--jsonl-events`: one file that grows, or a folder with a file for each iteration
     if paths.events.endswith("/"):
-        yield Copy(f"{paths.events}{STREAM.format(number)}", events)
+        yield Whole(f"{paths.events}{STREAM.format(number)}", events)
     elif paths.events:
-        yield Append(paths.events, events)
+        yield Log(paths.events, events)
 
 
 class _Event(msgspec.Struct, frozen=True):

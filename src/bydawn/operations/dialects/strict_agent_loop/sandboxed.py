@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from bydawn.core.facts import EventRecorded, IterationRecorded
-from bydawn.dialects.seam import Create, Line, Replace, Share, View
+from bydawn.dialects.seam import Entry, Log, View, Whole
 from bydawn.dialects.strict_agent_loop import document, files, lines, paths
 from bydawn.dialects.strict_agent_loop.contract import Contract
 from bydawn.dialects.strict_agent_loop.document import State, StopReport
@@ -37,10 +37,10 @@ def create(workspace: Path, made: Contract, say: Say) -> Task:
     now = document.begun(made, str(workspace), at)
     report = document.stop_report(now, (), at)
     try:
-        _write(workspace, Replace(paths.of(made.task, paths.DROP, paths.CONTRACT), _encoded(made)), say)
+        _write(workspace, Whole(paths.of(made.task, paths.DROP, paths.CONTRACT), _encoded(made)), say)
         first = lines.initialized(now)
         views = [_event(now, first, f"init-{made.task}"), *files.of_task(now, report)]
-        write(workspace, [Create(paths.IGNORE, "*\n"), *views], say)
+        write(workspace, [Whole(paths.IGNORE, "*\n", once=True), *views], say)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)  # whatever it is, nothing comes of this task
         raise
@@ -89,14 +89,14 @@ def _encoded(made: Contract) -> str:
     return msgspec.json.format(msgspec.json.encode(made), indent=2).decode() + "\n"
 
 
-def _event(now: State, event: msgspec.Struct, record: str) -> Line:
+def _event(now: State, event: msgspec.Struct, record: str) -> Log:
     return files.line(paths.of(now.task.id, paths.EVENTS), event, record)
 
 
 def _write(workspace: Path, view: View, say: Say) -> None:
     match view:
-        case Replace(path, text) | Create(path, text):
-            if isinstance(view, Create) and os.path.lexists(workspace / path):
+        case Whole(path, str() as text):
+            if view.once and os.path.lexists(workspace / path):
                 return
             draft = f".{Path(path).name}.{os.urandom(6).hex()}.tmp"
             with (
@@ -104,9 +104,9 @@ def _write(workspace: Path, view: View, say: Say) -> None:
                 replacing(name, draft, _NEW, 0o644, folder=folder) as fd,
             ):
                 write_all(fd, text.encode("utf-8", "replace"))
-        case Line(path, value, record):
+        case Log(path, dict() as value, record):
             JsonLines(workspace, path).add(value, record)
-        case Share(path, keys, value):
+        case Entry(path, keys, value):
             shared_file.update(workspace / path, {keys: value}, say)
         case _:
             raise TypeError(f"no file of a task is written so: {view}")
