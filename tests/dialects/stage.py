@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -20,9 +21,11 @@ from bydawn.dialects.follower import DialectFollower
 from bydawn.dialects.rloop import DIALECT as RLOOP
 from bydawn.dialects.seam import Dialect, Entry, Log, Source, View, Whole
 from bydawn.dialects.waylon_smithers import DIALECT as WAYLON
-from bydawn.store.folder import LoopFolder
+from bydawn.store.folder import LoopFolder, StateFolder
+from bydawn.store.lock import Lock
 from bydawn.store.registry import Standing
 from bydawn.system.shared_file import beside
+from bydawn.system.writing import make_private
 from core.facts_made import NOON, PROMISED, a_loop, run_started
 from dialects.made_up import DAY_BOOK
 from dialects.made_up import DIALECT as NIGHT_SHIFT
@@ -61,6 +64,16 @@ def told_of(dialect: Dialect, loop: Loop, records: list[Record]) -> Iterator[tup
         if dialect.needs_history:
             history.saw(record.fact, state)
         yield from ((record.seq, view) for view in dialect.views(record.fact, loop, state, history))
+
+
+def at_work(root: StateFolder, loop: Loop) -> Lock:
+    """A loop of another process that runs."""
+    folder = LoopFolder(root.loops / f"home-{loop.uid}" / loop.id)
+    make_private(folder.path)
+    folder.settings.write_bytes(msgspec.json.encode(loop))
+    held = Lock.take(folder.lock)
+    held.sign("run")
+    return held
 
 
 class DiskFiles(MemoryFiles):

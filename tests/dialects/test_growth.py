@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from bydawn import dialects
 from bydawn.core.agent import Complaint, Message
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, RoundsBefore
@@ -29,7 +30,7 @@ from bydawn.system.git import Git
 from bydawn.system.live_file import LiveFile
 from core.facts_made import a_note
 from dialects import made_up
-from dialects.stage import LOOPS, Stage, live
+from dialects.stage import LOOPS, Stage, at_work, live
 from effort import effort
 from engine.fakes import PowerCut
 from engine.night import DONE, Play, ScriptedAgent
@@ -479,10 +480,12 @@ def test_but_it_must_be_a_regular_file(live: Live, put: Put, workspace: Path) ->
 
 
 @every_live
-def test_two_loops_at_a_time_cannot_have_them(live: Live, workspace: Path) -> None:
+def test_two_loops_at_a_time_cannot_have_them(live: Live, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialects, "of_loop", lambda _: live.dialect)
     root = StateFolder(workspace.parent / "state")
     one = replace(live.loop, workspace=str(workspace), id="one", uid="u-1")
-    places.reserve(root, live.dialect, one)
+    places.refuse_occupied(root, live.dialect, one)
+    at_work(root, one)
     with pytest.raises(UserError) as refused:
-        places.reserve(root, live.dialect, replace(one, id="two", uid="u-2"))
+        places.refuse_occupied(root, live.dialect, replace(one, id="two", uid="u-2"))
     assert (refused.value.exit_code, refused.value.cause) == (8, "one is at work, and writes there")

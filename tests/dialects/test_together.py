@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import pytest
 from msgspec.structs import replace
 
+from bydawn import dialects
 from bydawn.core.errors import UserError
 from bydawn.core.loop import Loop
 from bydawn.core.loop import SpokenDialect as Spoken
@@ -21,7 +22,7 @@ from bydawn.operations import places
 from bydawn.store.folder import StateFolder
 from bydawn.system import shared_file
 from core.facts_made import a_note
-from dialects.stage import LOOPS, Stage
+from dialects.stage import LOOPS, Stage, at_work
 from dialects.test_growth import Killer
 
 NIGHT_SHIFT, LOOP = LOOPS["night-shift"]
@@ -389,13 +390,15 @@ def placed(workspace: Path, roster: Path | str, **fields: Any) -> Loop:
     return replace(LOOP, workspace=str(workspace), dialect=spoken, **fields)
 
 
-def test_it_is_no_reason_to_refuse_a_second_loop(roster: Path, tmp_path: Path) -> None:
+def test_it_is_no_reason_to_refuse_a_second_loop(roster: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dialects, "of_loop", lambda _: NIGHT_SHIFT)
     root = StateFolder(tmp_path / "state")
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         loop = placed(tmp_path / name, roster, id=name, uid=f"u-{name}")
         places.refuse_at_start(NIGHT_SHIFT, loop, [])
-        places.reserve(root, NIGHT_SHIFT, loop)
+        places.refuse_occupied(root, NIGHT_SHIFT, loop)
+        at_work(root, loop)
         put(roster, ("shifts", name), state="at work")
     roster.write_text("damaged")
     places.refuse_at_start(NIGHT_SHIFT, loop, [])

@@ -11,7 +11,6 @@ from bydawn.core.errors import UserError
 from bydawn.core.loop import COOKIE
 from bydawn.dialects.codex_loop import DIALECT, proposal
 from bydawn.dialects.codex_loop.config import Config
-from bydawn.operations import places
 from bydawn.operations.dialects import config as own_config
 from bydawn.operations.dialects.codex_loop import beginning, project
 from bydawn.process.guardian import Tether
@@ -130,7 +129,6 @@ def test_force_keeps_a_copy_of_all_that_it_replaces_and_begins_a_new_loop(stage:
     stage.write("tasks/002-say-it.md", "# Mine\n")
     before, first = stage.files, project.standing_of(stage.root)
     assert first
-    places.release(first.loop)  # as the end of that process does
     (stage.root / "codex-loop.yaml").write_text(
         before["codex-loop.yaml"].replace("max_iterations: 30", "max_iterations: 3")
     )

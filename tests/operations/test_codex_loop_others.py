@@ -134,5 +134,4 @@ def test_a_project_that_was_planned_anew_can_run_although_the_old_one_had_more_i
     old, new = Registry().in_workspace(project.root)
     (project.root / ".codex-loop/state.json").unlink()
     places.take_up(new)
-    places.release(new.loop)
     assert (old.state.round, new.state.round) == (1, 0)

@@ -31,7 +31,7 @@ from bydawn.operations.preconditions import refuse_inside_a_round
 from bydawn.process.guardian import Tether, await_start, run_guarded, send_away, start_viewer
 from bydawn.store import watches
 from bydawn.store.folder import LoopFolder
-from bydawn.store.lock import Owned
+from bydawn.store.lock import Owned, is_held
 from bydawn.store.registry import Registry, standing_of
 
 _OVERTAKEN = 8  # the exit code if another process was faster
@@ -104,10 +104,7 @@ def _go_on(tether: Tether, folder: LoopFolder, restart: Restart | None) -> int:
             f"the loop {folder.name} is gone", cause=f"{folder} has no record", hint="nothing to go on with"
         )
     planned = replace(resume.plan(standing, settings.secrets()), restart=restart)
-    try:
-        return _run(tether, planned, Voice())
-    finally:
-        places.release(planned.loop)
+    return _run(tether, planned, Voice())
 
 
 def exhausted(each: Kept, restart: Restart) -> int:
@@ -144,18 +141,13 @@ def resume_these(taken: Mapping[str, Taken], voice: Voice) -> int:
 
 
 def _guarded(planned: Plan, voice: Voice, front: int) -> int:
-    def work(tether: Tether) -> int:
-        code = shielded(lambda: _run(tether, planned, voice))
-        places.release(planned.loop)  # it may not have begun
-        return code
-
-    return run_guarded(work, front)[0]
+    return run_guarded(lambda tether: shielded(lambda: _run(tether, planned, voice)), front)[0]
 
 
 def _run(tether: Tether, planned: Plan, voice: Voice) -> int:
     try:
         return foreground.run_in_foreground(tether, planned, plain=True, voice=voice, detach=True, banner=False)
     except UserError as error:
-        if error.exit_code == _OVERTAKEN:  # what is wanted is so
+        if error.exit_code == _OVERTAKEN and is_held(planned.folder.lock):  # what is wanted is so
             return _OVERTAKEN
         raise

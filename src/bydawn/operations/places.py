@@ -1,12 +1,11 @@
 """Where the files of a dialect go: can they be written there, and may they replace what is there already?"""
 
-import fcntl
 import os
 import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -18,6 +17,8 @@ from bydawn.core.loop import Loop
 from bydawn.dialects import follower
 from bydawn.dialects.seam import Dialect
 from bydawn.dialects.written import Written
+from bydawn.operations.plan import Plan
+from bydawn.operations.preconditions import take_lock
 from bydawn.store.folder import LoopFolder, StateFolder
 from bydawn.store.lock import Lock, Owned, is_held, owner
 from bydawn.store.registry import Standing
@@ -28,7 +29,6 @@ from bydawn.system.writing import make_private
 _LOOKED_AT = 1000  # rounds whose files must not be there already
 _LONGEST_LINE = 16 << 20
 _PATIENCE = 30.0  # seconds; to decide takes others no time
-_HELD: dict[str, Lock] = {}  # reservations of this process; at the latest its end gives them up
 
 
 def placed(workspace: Path, path: str) -> str:
@@ -59,86 +59,64 @@ class NameTaken(UserError):
 # -- one place, one loop -----------------------------------------------------------------------------------------------
 
 
-class _Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """A loop that is at work, or about to be, what it claims, and where it writes: real paths, a `*` is a number."""
-
-    uid: str
-    name: str
-    workspace: str
-    paths: tuple[str, ...]
-    claims: tuple[str, ...] = ()
-    owner: str = ""
-
-
-def reserve(root: StateFolder, dialect: Dialect, loop: Loop) -> None:
-    """Reserve the places of a loop until its run has begun; refused if another has one of them.
-
-    Between this moment and the one in which the loop's own lock is held, no other process would know of it.
-    """
-    folder = root.places
-    make_private(folder)
-    deciding = _turn(folder / "lock")
+def take(planned: Plan) -> Lock:
+    """The lock of a loop that runs from here on, for others to see; of a new one they know when it is created."""
+    if planned.standing:
+        with turn(planned):
+            return take_lock(planned.folder, planned.loop)
     try:
-        _refuse_occupied(root, dialect, loop)
-        with suppress(Owned):  # by a worker of this very loop; its own lock decides which of us goes on
-            held = _HELD[loop.uid] = Lock.take(folder / loop.uid, patience=0)
-            os.ftruncate(held.fd, 0)
-            os.pwrite(held.fd, msgspec.json.encode(_reservation(dialect, loop)), 0)
+        return take_lock(planned.folder, planned.loop)
+    except UserError:
+        raise NameTaken(planned.loop.id) from None  # at this very moment
+
+
+@contextmanager
+def turn(planned: Plan) -> Iterator[None]:
+    """The moment in which a loop begins to be at work, as others can see: no other begins in it.
+
+    Others may have begun, and ended, since this one was planned.
+    """
+    dialect = dialects.of_loop(planned.loop)
+    assert dialect  # noqa: S101 - others have no places
+    folder = planned.root.places
+    make_private(folder)
+    try:
+        deciding = Lock.take(folder / "lock", _PATIENCE)
+    except Owned as owner:
+        hint = "try again in a moment"
+        raise UserError("another loop is being started", cause=f"it is {owner}", hint=hint, exit_code=8) from None
+    try:
+        refuse_occupied(planned.root, dialect, planned.loop)
+        if planned.standing is None:
+            refuse_overwriting(planned.root, dialect, planned.loop)
+        yield
     finally:
         deciding.release()
 
 
-def release(loop: Loop) -> None:
-    """The loop's own lock is held now, and tells it. Where many were reserved, forks of all loops hold this one too."""
-    if held := _HELD.pop(loop.uid, None):
-        fcntl.flock(held.fd, fcntl.LOCK_UN)
-        held.release()
-
-
-def _refuse_occupied(root: StateFolder, dialect: Dialect, loop: Loop) -> None:
-    """Refuse if a loop that runs, or is about to, writes to one of these places, or claims the same."""
-    mine = _reservation(dialect, loop)
-    for other in (*_reserved(root.places), *_at_work(root)):
-        if other.uid == loop.uid:
+def refuse_occupied(root: StateFolder, dialect: Dialect, loop: Loop) -> None:
+    """Refuse if a loop of this user that runs, however it was started, writes to one of these places, or claims one."""
+    claims, paths = {*dialect.files(loop).claims}, _paths(dialect, loop)
+    for folder in root.every_loop():
+        other = _spoken(folder) if is_held(folder.lock) else None
+        theirs = dialects.of_loop(other) if other else None
+        if other is None or theirs is None or other.uid == loop.uid:
             continue
-        for word in {*mine.claims} & {*other.claims}:
-            cause = f"it is {other.owner or 'being started'}, in {other.workspace}"
+        for word in claims.intersection(theirs.files(other).claims):
+            cause = f"it is {owner(folder.lock) or 'being started'}, in {other.workspace}"
             raise UserError(f"{word} is running", cause=cause, hint="stop it, or choose another name", exit_code=8)
-        if shared := [path for path in mine.paths if any(_is_one(path, theirs) for theirs in other.paths)]:
-            if (other.name, other.workspace) == (loop.id, loop.workspace):
+        occupied = {*_paths(theirs, other)}
+        if shared := [path for path in paths if path in occupied]:
+            if (other.id, other.workspace) == (loop.id, loop.workspace):
                 raise NameTaken(loop.id)  # at this very moment
             where = "" if other.workspace == loop.workspace else f" in {other.workspace}"
-            cause = f"{other.name} is at work{where}, and writes there"
+            cause = f"{other.id} is at work{where}, and writes there"
             hint = "give another path, or wait for it"
             raise UserError(f"{shared[0]} is another loop's", cause=cause, hint=hint, exit_code=8)
 
 
-def _turn(path: Path) -> Lock:
-    try:
-        return Lock.take(path, _PATIENCE)
-    except Owned as owner:
-        hint = "try again in a moment"
-        raise UserError("another loop is being started", cause=f"it is {owner}", hint=hint, exit_code=8) from None
-
-
-def _reserved(folder: Path) -> Iterator[_Reservation]:
-    """What others have reserved; what is no longer held is removed."""
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if path.name == "lock" or not path.is_file():
-            continue
-        if not is_held(path):
-            path.unlink(missing_ok=True)
-            continue
-        with suppress(OSError, msgspec.DecodeError):
-            yield msgspec.json.decode(path.read_bytes(), type=_Reservation)
-
-
-def _at_work(root: StateFolder) -> Iterator[_Reservation]:
-    """The loops of this user that are alive, however they were started."""
-    for folder in root.every_loop():
-        loop = _spoken(folder) if is_held(folder.lock) else None
-        if loop and (dialect := dialects.of_loop(loop)):
-            yield _reservation(dialect, loop, owner(folder.lock))
+def _paths(dialect: Dialect, loop: Loop) -> list[str]:
+    return [_real(loop, path) for path in dialect.files(loop).names(loop)]
 
 
 def _spoken(folder: LoopFolder) -> Loop | None:
@@ -180,22 +158,6 @@ def _real(loop: Loop, path: str) -> str:
 def _known_as(real: str, loop: Loop) -> str:
     """A real path as this loop knows it: from its workspace on, if it is in there."""
     return real.removeprefix(f"{loop.workspace.rstrip('/')}/")
-
-
-def _reservation(dialect: Dialect, loop: Loop, owner: str = "") -> _Reservation:
-    files = dialect.files(loop)
-    paths = tuple(_real(loop, path) for path in files.names(loop))
-    return _Reservation(
-        uid=loop.uid, name=loop.id, workspace=loop.workspace, paths=paths, claims=files.claims, owner=owner
-    )
-
-
-def _is_one(path: str, other: str) -> bool:
-    """Can these two be the same file?"""
-    return any(
-        re.fullmatch(re.escape(one).replace(r"\*", "[0-9]+"), two.replace("*", "1"))
-        for one, two in ((path, other), (other, path))
-    )
 
 
 # -- can it be written at all? -----------------------------------------------------------------------------------------
@@ -270,9 +232,9 @@ def refuse_tracked(dialect: Dialect, loop: Loop) -> None:
     # One that is in no part of the repository makes git say no to all of them.
     for asked in (inside, *([path] for path in files if path.startswith("/"))):
         found = git.answer("ls-files", "-z", "--", *(_spec(path) for path in asked)) if asked else None
-        names = {path.rpartition("/")[2] for path in asked}
+        names = {re.escape(path.rpartition("/")[2]).replace(r"\*", "[0-9]+") for path in asked}
         for path in (found or "").split("\0")[:-1]:  # git's patterns cannot say "digits only"
-            if any(_is_one(path.rpartition("/")[2], name) for name in names):
+            if any(re.fullmatch(name, path.rpartition("/")[2]) for name in names):
                 raise _not_ours(path, "git keeps that file for the project")
 
 
@@ -299,7 +261,7 @@ def refuse_overwriting(root: StateFolder, dialect: Dialect, loop: Loop) -> None:
     workspace, files = Path(loop.workspace), dialect.files(loop)
     for path, is_line in files.chosen.items():  # an earlier one of ours may grow on
         if not _may_grow(is_line, workspace, path):
-            _refuse_occupied(root, dialect, loop)  # it may be growing right now
+            refuse_occupied(root, dialect, loop)  # it may be growing right now
             cause = "it has lines that are not ours, and ours would be mixed with them"
             raise UserError(f"{path} is a file of yours", cause=cause, hint="give another path for it")
     for path in files.of(range(1, _LOOKED_AT + 1)):
@@ -315,7 +277,7 @@ def _refuse_unless_left(root: StateFolder, dialect: Dialect, loop: Loop, path: s
     if author and path in files.exclusive:
         raise NameTaken(author.id)
     if author is None:
-        _refuse_occupied(root, dialect, loop)  # it may be changing right now
+        refuse_occupied(root, dialect, loop)  # it may be changing right now
         raise UserError(f"{path} is a file of yours", cause="it would be overwritten", hint="give another path for it")
 
 
@@ -331,14 +293,14 @@ def _may_grow(is_line: Callable[[bytes], bool], workspace: Path, path: str) -> b
 
 
 def take_up(standing: Standing) -> None:
-    """Reserve the places of a loop that goes on; since it stopped a person may have put files of their own there."""
+    """Look at the places of a loop that goes on; since it stopped a person may have put files of their own there."""
     loop, workspace = standing.loop, Path(standing.loop.workspace)
     if (dialect := dialects.of_loop(loop)) is None:
         return
     files = dialect.files(loop)
     if files.common:
         _refuse_overtaken(dialect, standing)
-    reserve(standing.folder.state_folder, dialect, loop)
+    refuse_occupied(standing.folder.state_folder, dialect, loop)
     number = max(1, dialect.counted(standing.state))  # whose files may be written again
     refuse_impossible(dialect, loop, files.of([number, number + 1]))
     for path, is_line in files.chosen.items():

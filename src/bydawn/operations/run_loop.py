@@ -1,7 +1,7 @@
 """Run a planned loop to its end."""
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
     loop, folder = planned.loop, planned.folder
     box = "" if loop.worktree else box_for(loop, folder)
     make_private(folder.path)
-    held = take_lock(folder, loop)
+    held = _begins(planned)
     if folder.chat_lock.exists():
         from bydawn.store import chat  # few loops have one
 
@@ -43,6 +43,22 @@ def run(planned: Plan, worker: Worker) -> LoopStopped:
         keeping = awake.command(Path(loop.workspace)) if loop.keep_awake else ()
         worker.tether.share(held.fd, worker.go_on or f"bydawn resume {loop.id}", keeping)
         return _run(planned, replace(worker, moved=pulse.moved, restart=planned.restart), held, box)
+
+
+def _begins(planned: Plan) -> Lock:
+    if planned.loop.dialect is None:
+        return take_lock(planned.folder, planned.loop)
+    from bydawn.operations import places  # few loops have places of their own
+
+    return places.take(planned)
+
+
+def _turn(planned: Plan) -> AbstractContextManager[None]:
+    if planned.loop.dialect is None:
+        return nullcontext()
+    from bydawn.operations import places
+
+    return places.turn(planned)
 
 
 def _run(planned: Plan, worker: Worker, held: Lock, box: Box | str) -> LoopStopped:
@@ -58,11 +74,8 @@ def _run(planned: Plan, worker: Worker, held: Lock, box: Box | str) -> LoopStopp
             leftover = worktrees.ready(loop, ledger.state, worker.say)
             box = box_for(loop, folder)
         if ledger.state.seq == 0:
-            create(loop, ledger)
-        if loop.dialect:
-            from bydawn.operations import places  # few loops have places of their own
-
-            places.release(loop)
+            with _turn(planned):
+                create(loop, ledger)
         for fact in _given(planned, loop, ledger.state):
             fact = ledger.append(fact).fact
             for follower in worker.followers:

@@ -62,11 +62,9 @@ def looked_at(dialect: Dialect, request: Start, gathered: Settings, workspace: P
 
 @contextmanager
 def secured(dialect: Dialect, request: Start, gathered: Settings, workspace: Path) -> Iterator[Plan]:
-    """A new loop whose name and places no other may have from here on; if it is refused on the way, they are free."""
+    """A new loop; if it is refused on the way, its name is free again."""
     planned = plan(dialect, request, gathered, workspace)
     try:
-        places.reserve(planned.root, dialect, planned.loop)
-        places.refuse_overwriting(planned.root, dialect, planned.loop)  # one may have come and gone since
         yield planned
     finally:
         give_back(request, planned)
@@ -105,6 +103,7 @@ def plan(dialect: Dialect, request: Start, gathered: Settings, workspace: Path) 
         places.refuse_at_start(dialect, planned.loop, [*paths.values()])
         places.refuse_tracked(dialect, planned.loop)
         places.refuse_overwriting(planned.root, dialect, planned.loop)
+        places.refuse_occupied(planned.root, dialect, planned.loop)
     except BaseException:  # whatever it is, nothing comes of this loop
         give_back(request, planned)
         raise

@@ -18,8 +18,8 @@ from bydawn.dialects.codex_loop import DIALECT, arguments, codes
 from bydawn.dialects.codex_loop.arguments import RunOptions
 from bydawn.dialects.codex_loop.config import NAME, PLAN, SPEC, Config
 from bydawn.dialects.seam import Start
-from bydawn.operations import places, resume, settings
 from bydawn.operations import prepare as preparing
+from bydawn.operations import resume, settings
 from bydawn.operations.dialects import begin, loops
 from bydawn.operations.dialects.codex_loop import others, project
 from bydawn.operations.plan import Plan
@@ -87,11 +87,8 @@ def prepare(root: Path, config: Config, source_prompt: str) -> None:
     """Write down that there is such a project, and its tasks; nothing has run yet."""
     asked = wanted(root, config, source_prompt)
     with secured(root, asked, begin.gather(DIALECT, asked.start, root)) as planned:
-        try:
-            files = read_folder(root, config.tasks.source_dir) or {}
-            preparing.prepare(planned, tasks=of_folder(files, Settled()))
-        finally:
-            places.release(planned.loop)
+        files = read_folder(root, config.tasks.source_dir) or {}
+        preparing.prepare(planned, tasks=of_folder(files, Settled()))
 
 
 def _free_name(root: Path, config: Config) -> str:
