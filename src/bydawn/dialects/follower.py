@@ -142,7 +142,7 @@ class DialectFollower:
         paths = files.of(range(max(1, number), number + 2))
         there = {path: digest_at(workspace, path) for path in paths if os.path.lexists(workspace / path)}
         if not self._written:
-            # A new loop, or one of an older version, which kept no digests: before it started these were looked at.
+            # A new loop: before it started these were looked at.
             self._written.note({path: digest for path, digest in there.items() if digest})
         if not self._at_work:
             there |= {path: digest_at(workspace, path) for path in files.common if os.path.lexists(workspace / path)}

@@ -41,7 +41,7 @@ class Written:
         self._known = self._read()
 
     def __bool__(self) -> bool:
-        """Is anything known? Not of a new loop, nor of one that an older version wrote for."""
+        """Is anything known? Not of a new loop."""
         return bool(self._known)
 
     def __contains__(self, path: str) -> bool:
@@ -62,10 +62,9 @@ class Written:
 
     def _read(self) -> dict[str, tuple[str, ...]]:
         try:
-            found = msgspec.json.decode(self._path.read_bytes(), type=dict[str, tuple[str, ...]] | list[str])
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, tuple[str, ...]])
         except (FileNotFoundError, msgspec.DecodeError):
             return {}
-        return found if isinstance(found, dict) else {}  # an older version listed paths without digests
 
 
 class Marks(msgspec.Struct, frozen=True):
@@ -82,7 +81,7 @@ def marks_of(folder: Path) -> Marks:
     except FileNotFoundError:
         return Marks()
     except (OSError, msgspec.DecodeError):
-        return Marks(done=sys.maxsize)  # nobody knows: rather a gap than everything twice
+        return Marks(done=sys.maxsize)  # unknown: rather a gap than everything twice
 
 
 class Logs:

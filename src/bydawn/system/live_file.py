@@ -49,7 +49,7 @@ class LiveFile:
 
     @property
     def mark(self) -> Mark:
-        """Where the next line of ours goes, as long as nobody else adds one."""
+        """Where the next line of ours goes, unless others add one."""
         if self._mark is None:
             self._mark = Mark()
             with suppress(OSError):
