@@ -128,6 +128,18 @@ def test_output_that_looks_like_the_end_of_a_round_is_a_line_like_any_other(live
     assert live.rounds(stage)
 
 
+@every_live
+def test_a_fact_that_is_told_once_more_adds_nothing(live: Live, tmp_path: Path) -> None:
+    """By a command that only writes the files again."""
+    stage = live.stage(tmp_path, "a word")
+    stage.run()
+    lines = live.lines(stage)
+    follower = stage.follower()
+    for _ in range(2):
+        follower.saw(stage.facts[-1], stage.loop, stage.night.state)
+    assert live.lines(stage) == lines
+
+
 SECRET = "hunter2-hunter2-hunter2"  # noqa: S105 - a made-up one
 KEY = ["-----BEGIN RSA PRIVATE KEY-----", "MIIEpAIBAAKCAQEAn0t4KEY", "c2VjcmV0bGluZQ", "-----END RSA PRIVATE KEY-----"]
 

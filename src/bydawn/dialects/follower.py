@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import shutil
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from itertools import count, takewhile
@@ -129,9 +129,9 @@ class DialectFollower:
         if self._dialect.needs_history:
             history.saw(fact, state)
         views = self._dialect.views(fact, loop, state, history)
-        if self._logs.is_done(state.seq):
-            lines = self._logs.lines
-            views = takewhile(lambda view: view.path in lines, views)
+        if self._logs.is_done(state.seq):  # told again, because lines are gone, or to write the files once more
+            lines, live = self._logs.lines, self._logs.live
+            views = takewhile(lambda view: view.path in lines, views) if again else _without(live, views)
         self._logs.begin(state.seq, again=again)
         self._perform(views)
         self._logs.end()
@@ -235,6 +235,10 @@ class DialectFollower:
     def _source(self, source: Source) -> AbstractContextManager[int]:
         path = self._folder / round_file(source.round, source.name)
         return open_fd(path if path.is_file() else os.devnull, os.O_RDONLY)
+
+
+def _without(paths: Container[str], views: Iterable[View]) -> Iterator[View]:
+    return (view for view in views if view.path not in paths)
 
 
 def _is_anothers(found: object, view: Entry) -> bool:

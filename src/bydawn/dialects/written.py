@@ -124,8 +124,11 @@ class Logs:
 
     def since(self, last: int) -> int:
         """The fact after which something is missing; the last one if nothing is."""
-        self._done = min(self._done, last)  # a power cut may have lost facts
-        return min([self._done, *(file.mark.seq for path, file in self._lines.items() if not self._is_held(path))])
+        if self._done > last + 1:  # a power cut lost facts
+            self._done = last
+        return min(
+            [self._done, last, *(file.mark.seq for path, file in self._lines.items() if not self._is_held(path))]
+        )
 
     def is_done(self, seq: int) -> bool:
         """Is all that this fact is to say written, but perhaps for lines of JSON?"""
