@@ -126,9 +126,8 @@ class Logs:
         """The fact after which something is missing; the last one if nothing is."""
         if self._done > last + 1:  # a power cut lost facts
             self._done = last
-        return min(
-            [self._done, last, *(file.mark.seq for path, file in self._lines.items() if not self._is_held(path))]
-        )
+        lines = (file.mark.seq for path, file in self._lines.items() if not self._is_held(path))
+        return min(self._done, last, *lines)
 
     def is_done(self, seq: int) -> bool:
         """Is all that this fact is to say written, but perhaps for lines of JSON?"""
