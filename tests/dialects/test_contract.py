@@ -73,7 +73,7 @@ def test_all_that_is_written_is_known_not_to_be_the_agents_work(dialect: Dialect
     """Drafts included, which a killed worker leaves."""
     files = dialect.files(loop)
     replaced = (*files.whole, *files.common)
-    drafts = {"".join(path.rpartition("/")[:2]) + draft(loop, "*") for path in replaced}
+    drafts = {"".join(path.rpartition("/")[:2]) + draft(loop, "*") for path in (*replaced, *files.shared)}
     moved = {f"{log.path}.*" for log in files.logs if log.rotation.files}
     assert {*replaced, *files.grown, *moved, *drafts, *files.owned} == {*files.names(loop)}
 

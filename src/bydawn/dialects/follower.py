@@ -97,7 +97,7 @@ class DialectFollower:
         files = self._dialect.files(loop)
         self._owned, self._logs = files.owned, Logs(self._folder, self._workspace, files.logs)
         owned = files.owned if self._at_work else ()  # there may be thousands of files
-        sweep(Path(self._workspace), (*files.of([1]), *files.common, *owned), loop)
+        sweep(Path(self._workspace), (*files.of([1]), *files.common, *files.shared, *owned), loop)
         self._leave_alone(loop, state)
         for path, file in self._logs.live.items() if self._at_work else ():
             with self._complaining(path):

@@ -159,7 +159,8 @@ class Files(msgspec.Struct, frozen=True, kw_only=True):
 
     def names(self, loop: Loop) -> tuple[str, ...]:
         """Every name that is written for this loop and is not the agent's work, drafts included."""
-        drafts = ("".join(path.rpartition("/")[:2]) + draft(loop, "*") for path in (*self.whole, *self.common))
+        replaced = (*self.whole, *self.common, *self.shared)
+        drafts = ("".join(path.rpartition("/")[:2]) + draft(loop, "*") for path in replaced)
         moved = (f"{log.path}.*" for log in self.logs if log.rotation.files)
         return tuple(dict.fromkeys((*self.whole, *self.common, *self.grown, *moved, *self.owned, *drafts)))
 

@@ -137,7 +137,7 @@ class Logs:
         """What is added from here on is of this fact; `again`: it may have been added before. 0 is for no fact."""
         self._fact = (seq, again)
         if seq > self._done or not seq:
-            self._note(heard=not seq)
+            self._note({}, heard=not seq)
 
     def add(self, line: Log) -> bool:
         """Write a line, unless one before it is missing; True, once, if the file has lines that are not from us."""
@@ -153,17 +153,21 @@ class Logs:
 
     def end(self) -> None:
         """All views of the fact are written, or could not be."""
-        seq = self._fact[0]
+        seq, taken = self._fact[0], dict[str, json_lines.Mark]()
         for path, file in self._lines.items():
             if file.mark.seq == seq - 1 and not self._is_held(path):
                 file.took(seq)
+                taken[path] = file.mark
         self._done = max(seq, self._done)
-        self._note()
+        self._note(taken)
 
-    def _note(self, *, heard: bool = False) -> None:
-        """Without room for it, the last marks stay; a file of JSON lines says itself how far it has come."""
+    def _note(self, taken: dict[str, json_lines.Mark], *, heard: bool = False) -> None:
+        """Without room for it, the last marks stay; a file of JSON lines says itself how far it has come.
+
+        Only the mark of one that has just taken all of a fact is noted: another may be in the middle of one.
+        """
         logs = {} if heard else {path: file.mark for path, file in self.live.items()}
-        marks = Marks(self._done, logs, {path: file.mark for path, file in self._lines.items()})
+        marks = Marks(self._done, logs, self._noted.lines | taken)
         if marks != self._noted:
             self._noted = marks
             with suppress(OSError):

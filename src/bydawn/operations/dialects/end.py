@@ -60,7 +60,7 @@ def clean_up(dialect: Dialect, standing: Standing) -> Cleaned:
     left = {path: "it does not say what was written last" for path in paths if path not in mine}
     left |= {path: f"{name}, which began later, writes there" for path, name in theirs.items()}
     left |= dict.fromkeys(files.grown, "it grew, and may be others' as well")
-    follower.sweep(workspace, (*files.of([1]), *files.common), loop)
+    follower.sweep(workspace, (*files.of([1]), *files.common, *files.shared), loop)
     removed, stuck = follower.remove(workspace, mine, files.folder)
     there = {path: why for path, why in left.items() if os.path.lexists(workspace / path)}
     return Cleaned(removed=removed, left=there, stuck=stuck)
