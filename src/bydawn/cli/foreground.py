@@ -1,5 +1,6 @@
 """Run a loop in the terminal, in a worker process under its guardian."""
 
+import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -43,6 +44,7 @@ def run_in_foreground(
         warn_if_unbounded(planned)
     voice = voice or Voice()
     background = Background(tether, planned, voice) if detach else None
+    resume = Act("resume", planned.reference)
     out, nowhere = (background.log, "does not reach it") if background else (None, None)
     terminal = Terminal(planned, plain=plain or detach, voice=voice, out=out, on_ctrl_c=nowhere)
     try:
@@ -57,7 +59,7 @@ def run_in_foreground(
             say=terminal.warn,
             rounds_allowed=rounds_allowed,
             seconds_allowed=seconds_allowed,
-            go_on=typed(Act("resume", planned.reference)),
+            go_on=shlex.join(voice.go_on(planned.loop)) if planned.loop.dialect else typed(resume),
         )
         stopped = run(planned, worker)
         if stopped.end is End.CHECKPOINT and planned.loop.checkpoint and planned.loop.checkpoint.mode == "pause":
