@@ -10,7 +10,7 @@ import msgspec
 from bydawn.core.facts import AnyFact, ChecksEnded, LoopCreated, LoopStopped, RoundEnded, RoundStarted, RunStarted
 from bydawn.core.loop import CommandCheck, Loop, SpokenDialect
 from bydawn.core.outcome import Outcome
-from bydawn.core.values import Changes, Decided, End, TaskReading, Usage, Verdict
+from bydawn.core.values import Changes, Decided, End, Findings, TaskReading, Usage, Verdict
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger
 from bydawn.store.registry import Registry, new_uid
@@ -49,7 +49,7 @@ def write_loop(
 def write_rounds(ledger: LoopLedger, numbers: range, tasks: TaskReading | None = None, task_id: str = "") -> None:
     """A run with these rounds, until somebody paused it; closes the ledger."""
     first, last = numbers.start - 1, numbers.stop - 1
-    ledger.append(RunStarted(run="0" * 12, pid=1, boot="", version="0", tree=_tree(first), tasks=tasks))
+    ledger.append(RunStarted(run="0" * 12, pid=1, boot="", version="0", found=Findings(tree=_tree(first), tasks=tasks)))
     for number in numbers:
         for fact in _round(number, task_id):
             ledger.append(fact)
@@ -74,13 +74,11 @@ def _round(number: int, task_id: str) -> Iterator[AnyFact]:
         round=number,
         outcome=Outcome.OK,
         detail="",
-        tree=_tree(number),
-        progress=True,
+        found=Findings(tree=_tree(number), progress=True, changes=Changes(modified=1, paths=("src/slug.py",))),
         elapsed=number * 60.0 + 50,
         exit_code=0,
         seconds=50.0,
         said="Wrote the function and a test for it; three of the four tests pass now.",
-        changes=Changes(modified=1, paths=("src/slug.py",)),
         usage=Usage(tokens_in=30_000, tokens_out=1_500),
     )
     verdict = Verdict(check="true", passed=True, detail="exit 0", exit_code=0, seconds=1.0, output="check-1.txt")

@@ -140,7 +140,8 @@ class Home:
         return [fact for fact in ledger_of(self.folder(name)) if kind in ("", fact["type"])]
 
     def rounds_ended(self, name: str = "repo") -> list[Fact]:
-        return [fact["data"] for fact in self.facts("round.ended", name)]
+        """With what was found in the workspace beside all else."""
+        return [fact["data"] | fact["data"]["found"] for fact in self.facts("round.ended", name)]
 
     def outcomes(self, name: str = "repo") -> list[str]:
         return [ended["outcome"] for ended in self.rounds_ended(name)]

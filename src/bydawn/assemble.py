@@ -19,11 +19,11 @@ from bydawn.core.facts import BOXED, COMMIT, LedgerRepaired, LoopStopped, RunSta
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.loop import COOKIE, BoxMode, CommandCheck, CommitMode, Loop, Sandbox, Sessions
 from bydawn.core.notices import Order, Sent, place_of
-from bydawn.core.ports import NONE, Clock, Commits, Follower, Snapshot
+from bydawn.core.ports import NONE, Clock, Commits, Follower
 from bydawn.core.redact import Secrets, for_children
 from bydawn.core.secret_settings import variables
 from bydawn.core.state import LoopState
-from bydawn.core.values import End, Restart
+from bydawn.core.values import End, Restart, Snapshot
 from bydawn.core.worklist import WorkList
 from bydawn.engine.effects import Effects
 from bydawn.engine.run import Engine
@@ -332,7 +332,6 @@ def _started(
         pid=os.getpid(),
         boot=kernel.boot_id(),
         version=__version__,
-        tree="",  # the engine looks
         rounds_allowed=each_run if worker.rounds_allowed is None else worker.rounds_allowed,
         seconds_allowed=worker.seconds_allowed,
         sandbox=loop.sandbox or (Sandbox.WORKSPACE if held else ""),

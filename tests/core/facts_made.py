@@ -30,7 +30,7 @@ from bydawn.core.records import Iteration, Recording
 from bydawn.core.replay import replay
 from bydawn.core.state import LoopState
 from bydawn.core.tasks import Tasks
-from bydawn.core.values import Commands, Decided, End, Now, Promised, TaskClaim, TaskReading, Verdict
+from bydawn.core.values import Commands, Decided, End, Findings, Now, Promised, TaskClaim, TaskReading, Verdict
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
 MAKE_TEST = CommandCheck(command="make test")
@@ -75,7 +75,13 @@ def todo(open_: int, done: int = 0, problem: str | None = None, *, next_: bool =
 
 
 def run_started(tree: str = "tree-0", **more: Any) -> RunStarted:
-    return RunStarted(run="run-1", pid=4711, boot="b", version="0", tree=tree, **more)
+    return RunStarted(run="run-1", pid=4711, boot="b", version="0", **with_findings({"tree": tree, **more}))
+
+
+def with_findings(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a fact, those of what was found in the workspace put together."""
+    found = {name: value for name, value in fields.items() if name in Findings.__struct_fields__}
+    return {"found": Findings(**found), **{name: value for name, value in fields.items() if name not in found}}
 
 
 def started(number: int, tree: str = "tree-0", agent: str = "demo", **more: Any) -> RoundStarted:
@@ -85,7 +91,7 @@ def started(number: int, tree: str = "tree-0", agent: str = "demo", **more: Any)
 
 def ended(number: int, outcome: Outcome = Outcome.OK, **more: Any) -> RoundEnded:
     more = {"detail": "", "tree": f"tree-{number}", "progress": True, "elapsed": 60.0 * number, **more}
-    return RoundEnded(round=number, outcome=outcome, **more)
+    return RoundEnded(round=number, outcome=outcome, **with_findings(more))
 
 
 def a_round(

@@ -420,7 +420,7 @@ def test_words_of_a_fixed_vocabulary_numbers_and_moments_are_no_texts() -> None:
         wait_until=moment,
     )
     shouted = rewritten(fact, lambda text: f"{text}!")
-    assert (shouted.detail, shouted.tree, shouted.changes.paths) == ("x!", "tree-1!", ("x!", "y!"))
+    assert (shouted.detail, shouted.found.tree, shouted.found.changes.paths) == ("x!", "tree-1!", ("x!", "y!"))
     assert shouted.outcome is Outcome.OK
     assert shouted.promise is Promised.GIVEN
     assert (shouted.round, shouted.wait_until, shouted.session) == (1, moment, None)

@@ -109,7 +109,7 @@ def test_a_login_that_had_expired_is_forgiven_when_a_person_resumes_and_not_afte
     resumed, crashed = after_all(*locked_out, stopped(End.FAILED), run_started()), after_all(*locked_out, run_started())
     assert resumed.last is not None
     assert crashed.last is not None
-    assert (resumed.last.outcome, crashed.last.outcome) == (Outcome.INTERRUPTED, Outcome.AUTH)
+    assert (resumed.last.ended.outcome, crashed.last.ended.outcome) == (Outcome.INTERRUPTED, Outcome.AUTH)
 
 
 def test_a_new_run_starts_without_the_wishes_and_the_hindrances_of_the_one_before() -> None:

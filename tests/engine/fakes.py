@@ -9,11 +9,11 @@ from bydawn.core.agent import Agent, Event
 from bydawn.core.errors import UserError
 from bydawn.core.facts import AnyFact, EventRecorded, Fact, IterationRecorded, LoopCreated, Record
 from bydawn.core.loop import Loop
-from bydawn.core.ports import CoolDown, Difference, Snapshot
+from bydawn.core.ports import CoolDown, Difference
 from bydawn.core.replay import after, replay
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState
-from bydawn.core.values import Changes, Now
+from bydawn.core.values import Changes, Now, Snapshot
 
 NOON = datetime(2026, 1, 6, 12, tzinfo=UTC)
 Files = dict[str, str | None]

@@ -346,7 +346,6 @@ class Night:
             pid=1,
             boot="b",
             version="0",
-            tree="",
             rounds_allowed=1 if once else rounds,
             seconds_allowed=seconds,
             box=self.box,

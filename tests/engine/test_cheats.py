@@ -133,7 +133,7 @@ def test_a_stop_after_a_crash_does_not_hide_a_changed_protected_file(policy: OnT
     night.ledger.append(stop)
     assert night.run(once=True).end is not End.COMPLETE
     assert (night.workspace.files["tests/a"] == "honest") is (policy is OnTamper.RESTORE)
-    put_back = [fact.put_back for fact in night.facts(RunStarted)][-1]
+    put_back = [fact.found.put_back for fact in night.facts(RunStarted)][-1]
     assert put_back == (("tests/a",) if policy is OnTamper.RESTORE else ())
 
 

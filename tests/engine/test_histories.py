@@ -204,9 +204,9 @@ def test_breakers_trip_exactly_at_their_limits(night: Night) -> None:
             case RoundEnded() if POLICY[fact.outcome].counts:
                 readings["rounds"] += 1
                 readings["rounds-this-run"] += 1
-                newly, ever = bool({*fact.closed} - ever), ever | {*fact.closed}
-                unknown = bool(fact.doubted)
-                readings["no-progress"] = 0 if fact.progress else readings["no-progress"] + 1
+                newly, ever = bool({*fact.found.closed} - ever), ever | {*fact.found.closed}
+                unknown = bool(fact.found.doubted)
+                readings["no-progress"] = 0 if fact.found.progress else readings["no-progress"] + 1
                 failed = POLICY[fact.outcome].failure
                 readings["agent-failures"] = readings["agent-failures"] + 1 if failed else 0
             case ChecksEnded():

@@ -331,7 +331,7 @@ def test_what_hooks_change_is_not_progress() -> None:
     night.hooks.meanwhile = scribble
     stopped = night.run()
     assert stopped.decided.rule == "no-progress"
-    assert [(fact.progress, fact.changes.total) for fact in night.facts(RoundEnded)] == [(False, 0)] * 5
+    assert [(fact.found.progress, fact.found.changes.total) for fact in night.facts(RoundEnded)] == [(False, 0)] * 5
 
 
 def test_a_proof_does_not_hold_for_a_tree_that_a_hook_has_changed() -> None:

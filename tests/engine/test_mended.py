@@ -24,7 +24,7 @@ def test_a_list_that_a_failed_round_damaged_is_put_back_and_it_is_said(damage: s
     first = night.facts(RoundEnded)[0]
     assert first.detail.endswith(f"TODO.md was {'gone' if damage == 'gone' else 'damaged'} and was put back")
     assert night.files.texts[1, "damaged.md"] == (DAMAGE[damage] or "")
-    assert not first.progress, "neither the damage nor its repair is work"
+    assert not first.found.progress, "neither the damage nor its repair is work"
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -59,7 +59,7 @@ def test_what_was_ticked_or_added_in_the_round_itself_is_not_lost() -> None:
     rest = Play(says="## Already done\n- one", writes={TODO: todo("x one", "x two", "x three"), "a.py": "1"})
     night = a_night(first, rest)
     assert night.run().end is End.UNVERIFIED
-    tasks = night.facts(RoundEnded)[0].tasks
+    tasks = night.facts(RoundEnded)[0].found.tasks
     assert tasks is not None
     assert (tasks.done, tasks.open) == (1, 2)
 
@@ -68,7 +68,7 @@ def test_a_version_of_the_round_that_lost_tasks_is_not_the_one_that_is_put_back(
     first = Play(writes={TODO: todo("x one")}, writes_last={TODO: ""}, outcome=Outcome.CRASHED)
     night = a_night(first, DONE)
     assert night.run().end is End.UNVERIFIED
-    assert night.facts(RoundEnded)[0].tasks == night.facts(RunStarted)[0].tasks
+    assert night.facts(RoundEnded)[0].found.tasks == night.facts(RunStarted)[0].found.tasks
 
 
 @pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.TURN_LIMIT])

@@ -211,7 +211,7 @@ def test_boxes_that_are_ticked_without_work_need_a_second_word(check: Callable[[
     )
     stopped = night.run()
     first, *others = night.facts(RoundEnded)
-    assert (first.doubted, first.progress) == (("one", "two"), False)
+    assert (first.found.doubted, first.found.progress) == (("one", "two"), False)
     assert (len(others), stopped.end) == (2, End.UNVERIFIED), (
         "an idle round confirms nothing, nor do checks that knew it"
     )
@@ -269,7 +269,7 @@ def test_boxes_that_are_unticked_again_are_open_again() -> None:
     plays = [Play(writes={TODO: BOTH}), Play(writes={TODO: todo("x one", "two")}), again]
     night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO)
     assert night.run().end is End.UNVERIFIED
-    assert [fact.tasks.open for fact in night.facts(RoundEnded)] == [0, 1, 0]
+    assert [fact.found.tasks.open for fact in night.facts(RoundEnded)] == [0, 1, 0]
 
 
 def test_a_box_that_got_a_note_before_it_was_ticked_is_the_same_box() -> None:
@@ -280,8 +280,8 @@ def test_a_box_that_got_a_note_before_it_was_ticked_is_the_same_box() -> None:
     ]
     night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO)
     assert night.run().end is End.UNVERIFIED
-    assert [len(fact.closed) for fact in night.facts(RoundEnded)] == [0, 1, 1]
-    assert not any(fact.doubted for fact in night.facts(RoundEnded)), "the first round has worked on it"
+    assert [len(fact.found.closed) for fact in night.facts(RoundEnded)] == [0, 1, 1]
+    assert not any(fact.found.doubted for fact in night.facts(RoundEnded)), "the first round has worked on it"
 
 
 def test_a_crash_is_no_way_to_tick_them_unseen() -> None:
@@ -289,7 +289,7 @@ def test_a_crash_is_no_way_to_tick_them_unseen() -> None:
     night = Night(plays, files={TODO: todo("one", "two")}, tasks=TODO)
     night.run_until_crash()
     assert night.run().end is End.UNVERIFIED
-    assert [len(fact.doubted) for fact in night.facts(RoundEnded)] == [2, 0]
+    assert [len(fact.found.doubted) for fact in night.facts(RoundEnded)] == [2, 0]
 
 
 def test_the_list_itself_is_no_progress() -> None:
@@ -524,13 +524,13 @@ def test_what_it_changed_can_be_put_back_and_the_loop_goes_on() -> None:
     assert night.run().end is End.COMPLETE
     assert night.workspace.files["tests/test_a.py"] == "assert works()"
     first = night.facts(RoundEnded)[0]
-    assert (first.tampered, first.restored, first.progress) == (("tests/test_a.py",), True, False)
+    assert (first.found.tampered, first.found.restored, first.found.progress) == (("tests/test_a.py",), True, False)
 
 
 def test_a_changed_protected_file_can_be_only_reported() -> None:
     night = Night([cheat(None)], files=dict(TESTS), check=honest_check, protect=("tests/*",), on_tamper=OnTamper.REPORT)
     assert night.run().end is End.COMPLETE
-    assert night.facts(RoundEnded)[0].tampered == ("tests/test_a.py",)
+    assert night.facts(RoundEnded)[0].found.tampered == ("tests/test_a.py",)
 
 
 def test_who_resumes_does_not_accept_it_by_that() -> None:

@@ -122,9 +122,9 @@ def test_a_round_that_was_cut_short_is_settled_and_told() -> None:
     night.run_until_crash()
     assert night.run().end is End.UNVERIFIED
     cut_short = night.facts(RoundEnded)[0]
-    assert (cut_short.outcome, cut_short.round, cut_short.progress) == (Outcome.INTERRUPTED, 1, True)
-    assert cut_short.tree != night.facts(RoundStarted)[0].tree  # what it changed stays, and is on record
-    assert cut_short.changes.paths == ("a",)
+    assert (cut_short.outcome, cut_short.round, cut_short.found.progress) == (Outcome.INTERRUPTED, 1, True)
+    assert cut_short.found.tree != night.facts(RoundStarted)[0].tree  # what it changed stays, and is on record
+    assert cut_short.found.changes.paths == ("a",)
     assert "The last round was interrupted" in night.prompt(2)
     assert night.state.rounds == 1
 
@@ -133,7 +133,7 @@ def test_what_was_cut_short_is_no_progress_of_the_round_that_follows() -> None:
     night = Night([Play(writes={"a": "half"}, meanwhile=lambda: night.crash()), "looked at it", DONE])
     night.run_until_crash()
     night.run()
-    assert [fact.progress for fact in night.facts(RoundEnded)][:2] == [True, False]
+    assert [fact.found.progress for fact in night.facts(RoundEnded)][:2] == [True, False]
 
 
 def test_checks_that_were_due_when_the_power_went_are_run_first() -> None:

@@ -129,7 +129,7 @@ def test_tasks_are_worked_off_one_by_one_and_their_closing_is_recorded() -> None
     ]
     night = Night(plays, files={TODO: todo("one", "two")}, check=lambda _: True, tasks=TODO)
     assert night.run().end is End.COMPLETE
-    assert [fact.closed for fact in night.facts(RoundEnded)] == [("one",), ("two",)]
+    assert [fact.found.closed for fact in night.facts(RoundEnded)] == [("one",), ("two",)]
     assert [fact.task for fact in night.facts(RoundStarted)] == ["one", "two"]
 
 
@@ -324,9 +324,9 @@ def test_the_tree_after_a_round_that_changed_something_can_be_found_again() -> N
     night = Night([Play(writes={"a": "1"}), "nothing", DONE])
     night.run()
     ended = night.facts(RoundEnded)
-    assert night.workspace.kept["after/1"] == ended[0].tree
-    assert ended[0].changes.paths == ("a",)
-    assert [fact.progress for fact in ended] == [True, False, False]
+    assert night.workspace.kept["after/1"] == ended[0].found.tree
+    assert ended[0].found.changes.paths == ("a",)
+    assert [fact.found.progress for fact in ended] == [True, False, False]
 
 
 def test_an_agent_knows_its_loop_and_round_and_carries_the_mark_that_ends_it() -> None:

@@ -177,7 +177,7 @@ def test_what_a_person_edits_while_the_loop_waits_is_not_the_agents_progress() -
     night.run()
     edited = night.workspace.tree
     assert [fact.tree for fact in night.facts(RoundStarted)][1:] == [edited, edited]
-    assert [fact.progress for fact in night.facts(RoundEnded)][1:] == [False, False]
+    assert [fact.found.progress for fact in night.facts(RoundEnded)][1:] == [False, False]
     assert edited in night.workspace.kept.values()  # and it can be had back
 
 

@@ -104,7 +104,7 @@ def _worktree(six: Six) -> Iterator[None]:
             if "last.txt" in six.files:
                 before = {fact["data"]["round"]: fact["data"]["tree"] for fact in six.facts("round.started")}
                 ended = [fact["data"] for fact in six.facts("round.ended")]
-                changed = [each["round"] for each in ended if each["tree"] != before[each["round"]]]
+                changed = [each["round"] for each in ended if each["found"]["tree"] != before[each["round"]]]
                 assert [*map(int, rows[1::2])] == changed
                 assert six.project.git("status", "--porcelain", cwd=six.work) == ""
         yield

@@ -136,7 +136,7 @@ STORIES = {
         settings={"tasks": "TODO.md", "checks": (MAKE_TEST,), "protect": ("tests/*",), "on_tamper": OnTamper.RESTORE},
         files={"TODO.md": TODO},
         facts=[
-            run_started(tasks=todo(2, 2), put_back=("tests/c.py",)),
+            run_started(tasks=todo(2, 2), tampered=("tests/c.py",), restored=True),
             *a_round(
                 1, tampered=("tests/a.py",), restored=True, tasks=todo(1, 3), closed=("three",), doubted=("three",)
             ),

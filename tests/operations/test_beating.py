@@ -66,7 +66,7 @@ def minutes(tmp_path: Path) -> Minutes:
 
 
 def started(cycle: int) -> RunStarted:
-    return RunStarted(run="r", pid=1, boot="b", version="0", tree="", cycle=cycle)
+    return RunStarted(run="r", pid=1, boot="b", version="0", cycle=cycle)
 
 
 def stopped(end: End, reason: str) -> LoopStopped:

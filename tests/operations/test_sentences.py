@@ -49,7 +49,7 @@ def said(*past: AnyFact, unit: str = "round") -> list[Sentence]:
     ("fact", "sign", "words"),
     [
         (
-            run_started(put_back=("a.py",)),
+            run_started(tampered=("a.py",), restored=True),
             "!",
             "protected files had changed since the last run and were put back: a.py",
         ),
@@ -69,7 +69,7 @@ def said(*past: AnyFact, unit: str = "round") -> list[Sentence]:
             "codex is at its usage limit until",
         ),
         (
-            facts.RunStarted(run="r", pid=1, boot="b", version="0", tree="t", cycle=2),
+            facts.RunStarted(run="r", pid=1, boot="b", version="0", cycle=2),
             "▷",
             "cycle 2: it goes on by itself",
         ),

@@ -42,7 +42,7 @@ def test_a_round_says_how_many_lines_it_added_and_removed(home: Home) -> None:
     rounds = json.loads(home.bydawn("show", "--json").out)["rounds"]
     lines = [{"added": 3, "removed": 0}, {"added": 0, "removed": 1}, {"added": 0, "removed": 0}]
     assert [each["lines"] for each in rounds] == lines
-    assert [fact["data"]["changes"]["lines"] for fact in home.facts("round.ended")] == lines
+    assert [fact["data"]["found"]["changes"]["lines"] for fact in home.facts("round.ended")] == lines
     assert "  Files   +1 ~1 -0, +3 -0 lines" in home.bydawn("show", "--round", "1").out.splitlines()
 
 

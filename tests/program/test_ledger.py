@@ -15,7 +15,7 @@ from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import NoteAdded, Record
 from bydawn.core.replay import replay
 from bydawn.store.folder import LoopFolder
-from bydawn.store.ledger import Damaged, Future, LoopLedger, Unwritable, decode, encode, records
+from bydawn.store.ledger import Damaged, LoopLedger, OtherVersion, Unwritable, decode, encode, records
 from core.facts_any import RECORDS
 from core.facts_made import BORN, a_note, run_started
 from program.ledgers import SHORT, STORY, facts_in, opened, silent, written
@@ -35,7 +35,7 @@ def test_a_line_is_what_the_documents_say() -> None:
     line = encode(Record(seq=17, at=at, fact=NoteAdded(note="n-1", text="use tabs", by="ada")))
     parsed = json.loads(line)
     assert list(parsed) == ["v", "seq", "at", "type", "data", "crc"]
-    assert (parsed["v"], parsed["seq"], parsed["at"]) == (1, 17, "2026-01-06T12:00:00.000005Z")
+    assert (parsed["v"], parsed["seq"], parsed["at"]) == (2, 17, "2026-01-06T12:00:00.000005Z")
     assert (parsed["type"], parsed["data"]["text"]) == ("note.added", "use tabs")
     assert parsed["crc"] == f"{zlib.crc32(line[: line.rindex(b',')]):08x}"
 
@@ -79,11 +79,11 @@ def test_a_ledger_cut_at_any_byte_opens_to_a_beginning_of_itself(tmp_path: Path)
 def test_what_was_cut_off_is_kept_aside_and_the_next_fact_takes_its_place(tmp_path: Path) -> None:
     path = written(tmp_path, STORY)
     with path.open("ab") as file:
-        file.write(b'{"v":1,"seq":9,"at":"20')
+        file.write(b'{"v":2,"seq":9,"at":"20')
     ledger = LoopLedger(LoopFolder(tmp_path), lambda _: None, str)
     assert ledger.torn is not None
     size, name = ledger.torn
-    assert (size, (tmp_path / name).read_bytes()) == (23, b'{"v":1,"seq":9,"at":"20')
+    assert (size, (tmp_path / name).read_bytes()) == (23, b'{"v":2,"seq":9,"at":"20')
     ledger.append(a_note("n-2"))
     ledger.close()
     assert facts_in(tmp_path) == [*STORY, a_note("n-2")]
@@ -117,7 +117,7 @@ def test_a_changed_byte_anywhere_but_in_the_last_line_is_refused(tmp_path: Path)
     for place in range(last):
         bit = (0x01, 0x20, 0x80)[place % 3]
         path.write_bytes(whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :])
-        with pytest.raises((Damaged, Future)) as caught:
+        with pytest.raises((Damaged, OtherVersion)) as caught:
             LoopLedger(LoopFolder(tmp_path), lambda _: None, str)
         if isinstance(caught.value, Damaged):
             assert caught.value.line == whole.count(b"\n", 0, place) + 1
@@ -152,7 +152,7 @@ def test_an_edited_ledger_is_refused_with_the_number_of_the_line(tmp_path: Path,
 
 def forged(seq: int, body: str) -> bytes:
     """A line with a checksum that is right and a content that is not."""
-    text = f'{{"v":1,"seq":{seq},"at":"2026-01-06T12:00:00Z",{body}'.encode()
+    text = f'{{"v":2,"seq":{seq},"at":"2026-01-06T12:00:00Z",{body}'.encode()
     return text + b',"crc":"%08x"}\n' % zlib.crc32(text)
 
 
@@ -175,9 +175,21 @@ def test_a_line_that_is_no_fact_is_refused_although_its_checksum_is_right(tmp_pa
 
 def test_a_ledger_of_a_newer_version_is_refused_and_not_called_damaged(tmp_path: Path) -> None:
     path = written(tmp_path, STORY)
-    path.write_bytes(path.read_bytes().replace(b'{"v":1', b'{"v":2'))
-    with pytest.raises(Future, match="newer bydawn"):
+    path.write_bytes(path.read_bytes().replace(b'{"v":2', b'{"v":3'))
+    with pytest.raises(OtherVersion, match="newer bydawn"):
         LoopLedger(LoopFolder(tmp_path), lambda _: None, str)
+
+
+def test_a_loop_of_an_older_version_is_refused_and_not_called_damaged(tmp_path: Path) -> None:
+    path = written(tmp_path, STORY)
+    older = []
+    for line in path.read_bytes().splitlines():
+        body = line.replace(b'{"v":2', b'{"v":1')[: -len(b',"crc":"00000000"}')]
+        older.append(body + b',"crc":"%08x"}\n' % zlib.crc32(body))
+    path.write_bytes(b"".join(older))
+    with pytest.raises(OtherVersion, match="began with an older bydawn") as caught:
+        LoopLedger(LoopFolder(tmp_path), lambda _: None, str)
+    assert "finish it there" in caught.value.hint and "run --new" in caught.value.hint
 
 
 # -- trouble with the disk -----------------------------------------------------------------------------------------

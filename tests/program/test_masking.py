@@ -176,5 +176,5 @@ def test_the_fact_that_is_handed_on_is_the_one_that_was_written(tmp_path: Path) 
     assert handed == [*records(LoopFolder(tmp_path))]
     assert ledger.state.notes[0].text == HIDDEN
     assert ledger.state.last is not None
-    assert ledger.state.last.said == f"it is {HIDDEN}"
+    assert ledger.state.last.ended.said == f"it is {HIDDEN}"
     assert handed[0].at > NOON

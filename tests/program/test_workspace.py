@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 import bydawn.worktree.workspace
 from bydawn.core.errors import OwnFailure, UserError
-from bydawn.core.ports import Snapshot, Workspace
-from bydawn.core.values import Changes, LineCounts
+from bydawn.core.ports import Workspace
+from bydawn.core.values import Changes, LineCounts, Snapshot
 from bydawn.system.git import GitFailed, WorkspaceGone
 from bydawn.system.reading import READ_AT_MOST, read_text
 from bydawn.worktree.changes import KEPT_AT_MOST
@@ -389,15 +389,15 @@ def test_odd_file_names_are_kept_and_shown_as_valid_json(root: Path, private: Pa
     assert workspace.snapshot().changes.deleted == len(odd)
 
 
-def test_names_that_git_refuses_are_left_out_and_said(root: Path, private: Path) -> None:
+def test_names_that_git_refuses_are_left_out(root: Path, private: Path) -> None:
     (root / ".GIT").mkdir()
     (root / ".GIT" / "config").write_text("evil")
     (root / ".gitmodules").symlink_to("elsewhere")
     (root / "a").write_text("one")
     workspace = GitWorkspace(root, private)
     first = workspace.snapshot()
-    assert first.left_out == (".GIT/config", ".gitmodules")
     assert first.changes.paths == ("a",)
+    assert names(private, first) == {"a"}
     assert workspace.snapshot().changes.total == 0
 
 
@@ -453,10 +453,9 @@ def test_a_file_above_the_limit_is_left_out_and_never_read(root: Path, private: 
     (root / "small").write_text("s")
     workspace = GitWorkspace(root, private)
     first = workspace.snapshot()
-    assert first.left_out == ("huge",)
     assert first.changes.paths == ("small",)
     assert names(private, first) == {"small"}
-    assert workspace.snapshot() == Snapshot(tree=first.tree, changes=UNCHANGED, left_out=("huge",))
+    assert workspace.snapshot() == Snapshot(tree=first.tree, changes=UNCHANGED)
 
 
 def test_a_file_that_grows_too_big_leaves_the_tree_and_comes_back(root: Path, private: Path) -> None:
@@ -467,7 +466,7 @@ def test_a_file_that_grows_too_big_leaves_the_tree_and_comes_back(root: Path, pr
     os.truncate(root / "data", KEPT_AT_MOST + 1)
     grown = workspace.snapshot()
     assert names(private, grown) == {"other"}
-    assert (grown.left_out, grown.changes.modified) == (("data",), 1)
+    assert grown.changes.modified == 1
     (root / "data").write_text("d")
     assert workspace.snapshot().tree == small.tree
 
@@ -494,7 +493,7 @@ def test_pipes_and_sockets_are_left_out_even_in_place_of_a_file(root: Path, priv
     assert after.changes.deleted == 1
 
 
-def test_what_cannot_be_read_is_left_out_and_said(root: Path, private: Path) -> None:
+def test_what_cannot_be_read_is_left_out(root: Path, private: Path) -> None:
     (root / "folder").mkdir()
     for name in ("open", "was-open", "folder/inside"):
         (root / name).write_text(name)
@@ -505,11 +504,12 @@ def test_what_cannot_be_read_is_left_out_and_said(root: Path, private: Path) -> 
         (root / name).chmod(0)
     # For root nothing is closed, so the two capabilities that make it so are dropped.
     dropped = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
-    code = "print(GitWorkspace(Path(sys.argv[1]), Path(sys.argv[2])).snapshot())"
+    code = "seen = GitWorkspace(Path(sys.argv[1]), Path(sys.argv[2])).snapshot(); print(seen.tree, seen.changes.paths)"
     done = run_python(code, str(root), str(private), wrapper=dropped)
     (root / "folder").chmod(0o700)
-    assert "left_out=('closed', 'folder/', 'folder/inside', 'was-open')" in done.stdout, done.stderr
-    assert "paths=('folder/inside', 'was-open')" in done.stdout
+    tree, _, paths = done.stdout.partition(" ")
+    assert paths == "('folder/inside', 'was-open')\n", done.stderr
+    assert names(private, Snapshot(tree=tree)) == {"open"}
 
 
 def test_ignored_files_are_left_out(root: Path, private: Path, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ class Terminal:
             self._screen.line(line)
         match fact:
             case RunStarted() if fact.cycle < 2 and (not self._plan.goes_on or _will_work(loop, state)):
-                self._open(loop, state, fact.tasks)
+                self._open(loop, state, fact.found.tasks)
             case RoundStarted():
                 self._doing = "starting"
             case WaitStarted():
@@ -142,8 +142,8 @@ class Terminal:
             # A command and a path are useful only in full.
             room = 2000 if fact.decided.rule == Rule.OBSTRUCTED else max(92, self._layout.width - 8)
             self._wrap(f"· {reasons.fit_line(standing, row, room)}")
-        if state.last and state.last.said and status in NEEDS_YOU:
-            self._wrap(f"The agent said: “{shorten(state.last.said, 2 * self._layout.width)}”")
+        if state.last and state.last.ended.said and status in NEEDS_YOU:
+            self._wrap(f"The agent said: “{shorten(state.last.ended.said, 2 * self._layout.width)}”")
         if not loop.dialect and (found := changed(standing)):
             self._wrap(f"Changed {found.words}:")
             self._screen.line(f"      {look(standing, found, self._here).command}")

@@ -52,7 +52,7 @@ class Voice:
         """What a command says that returns while the loop runs in the background."""
         loop, name = planned.loop, planned.reference
         goes_on = f"continues after round {state.round}" if planned.goes_on and state.round else "runs"
-        fields = [each for each in opening(loop, state, fact.tasks) if each.label not in ("Loop", "Ctrl-C")]
+        fields = [each for each in opening(loop, state, fact.found.tasks) if each.label not in ("Loop", "Ctrl-C")]
         steps = [
             Next(command=Act("attach", name), why="watch it; q leaves, and it goes on"),
             Next(command=Act("show", name), why="how far it is"),

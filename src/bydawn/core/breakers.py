@@ -85,11 +85,11 @@ def _amount(reading: Reading) -> float:
 
 def _agent_failed(tripped: Tripped, state: "LoopState") -> str:
     times = f" {tripped.reading:.0f} times in a row" if tripped.reading > 1 else ""
-    return f"the agent failed{times}; last: {state.last.detail if state.last else ''}"
+    return f"the agent failed{times}; last: {state.last.ended.detail if state.last else ''}"
 
 
 def _last(state: "LoopState") -> str:
-    return f"; last: {state.last.detail}" if state.last and state.last.detail else ""
+    return f"; last: {state.last.ended.detail}" if state.last and state.last.ended.detail else ""
 
 
 def nothing_new(state: "LoopState") -> str:
@@ -219,7 +219,9 @@ _ROWS = (  # in the order in which `why` shows them
         label="rounds in a row in which every command failed",
         reading=lambda state, _: state.vain_rounds,
         trips_at=lambda *_: _IN_VAIN,
-        reason=lambda it, state: f"{it.reading:.0f} rounds in a row, {state.last.commands.told if state.last else ''}",
+        reason=lambda it, state: (
+            f"{it.reading:.0f} rounds in a row, {state.last.ended.commands.told if state.last else ''}"
+        ),
     ),
     Breaker(
         rule=Rule.CUT_SHORT,
@@ -335,7 +337,7 @@ def tripped(loop: "Loop", state: "LoopState", now: Now) -> Tripped | None:
 def is_failing(loop: "Loop", state: "LoopState") -> bool:
     """Did nothing but its agent's failure come of the last round? How many of these are too many has a rule of its own,
     and they say nothing about the work."""
-    fails = state.failing.times > 0 and state.last is not None and not state.last.progress
+    fails = state.failing.times > 0 and state.last is not None and not state.last.ended.found.progress
     return fails and limits_of(loop, state).agent_failures is None
 
 

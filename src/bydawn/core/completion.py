@@ -47,14 +47,14 @@ def missing(loop: Loop, state: LoopState) -> list[str]:
 def should_ask(loop: Loop, state: LoopState) -> bool:
     """Is nothing missing but the agent's word, although the checks have turned green? Then a round only asks for it."""
     last = state.last
-    asks = loop.asks_if_done and bool(state.proofs.red) and last is not None and last.outcome is Outcome.OK
-    return asks and last is not None and not last.open and not last.audit and missing(loop, state) == ["promise"]
+    asks = loop.asks_if_done and bool(state.proofs.red) and last is not None and last.ended.outcome is Outcome.OK
+    return asks and last is not None and not last.ended.open and not last.audit and missing(loop, state) == ["promise"]
 
 
 def _was_asked(state: LoopState) -> bool:
     """Was the agent asked whether the goal is met, and did it name nothing that is open?"""
     last = state.last
-    return last is not None and last.audit and last.outcome is Outcome.OK and not last.open
+    return last is not None and last.audit and last.ended.outcome is Outcome.OK and not last.ended.open
 
 
 def said_nothing(loop: Loop, state: LoopState) -> bool:
@@ -73,7 +73,7 @@ def told_of_mention(loop: Loop, state: LoopState) -> bool:
     Checks that were red on another tree may be green by now: they run again before the loop is complete.
     """
     last = state.last
-    if last is None or last.promise is not Promised.MENTIONED or last.blocked:
+    if last is None or last.ended.promise is not Promised.MENTIONED or last.ended.blocked:
         return False
     is_red = state.failed_checks and state.verdict_tree == state.tree
     waits_for = missing(loop, state)
@@ -149,8 +149,8 @@ def describe(condition: str, loop: Loop, state: LoopState) -> str:
     if condition == "reasons":
         paths = [changed.path for changed in state.proofs.unexplained]
         return f"tests were changed, and no reason was given: {', '.join(paths[:3])}{' …' if len(paths) > 3 else ''}"
-    if state.last and state.last.open and loop.asks_if_done:
-        return f"the agent says what is still open: {shorten('; '.join(state.last.open), 200)}"
+    if state.last and state.last.ended.open and loop.asks_if_done:
+        return f"the agent says what is still open: {shorten('; '.join(state.last.ended.open), 200)}"
     return "the promise has not been given"
 
 

@@ -6,15 +6,15 @@ from datetime import datetime, timedelta
 import msgspec
 
 from bydawn.core import breakers, completion, pool
-from bydawn.core.facts import BOX, ITSELF, LoopStopped
+from bydawn.core.facts import BOX, ITSELF, LoopStopped, RoundEnded
 from bydawn.core.loop import ChangedTests, CheckWhere, Loop, OnBlockedTask, OnLimit, OnTamper, Sandbox
 from bydawn.core.outcome import POLICY, Outcome
-from bydawn.core.progress import is_enough, tally_of, ticked_and_red
+from bydawn.core.progress import Used, is_enough, tally_of, ticked_and_red
 from bydawn.core.proof import Answer, ChangedTest, fewer_tests
 from bydawn.core.records import BLOCKED, BY_HAND, COMPLETED, FAILED
 from bydawn.core.rules import Rule
 from bydawn.core.state import LastRound, LoopState, Tally
-from bydawn.core.values import Decided, End, Now, ReachedMark, TaskStatus, Verdict
+from bydawn.core.values import Decided, End, Findings, Now, ReachedMark, TaskStatus, Verdict
 
 _NAMED = 20  # protected files named when a loop ends
 _PAUSES = {"SIGINT": "paused: you pressed Ctrl-C", "the death of its guardian": "paused: its parent process was killed"}
@@ -93,6 +93,20 @@ def last_word(action: Pause | Stop, now: Now) -> LoopStopped:
         decided=Decided(rule=action.rule, at=now.at, elapsed=now.elapsed),
         evidence=action.evidence,
         by=action.by,
+    )
+
+
+def end_unseen(action: Settle, now: Now, found: Findings, used: Used, *, unseen: bool = False) -> RoundEnded:
+    """The fact that ends a round whose end was not seen; its changes stay."""
+    return RoundEnded(
+        round=action.round,
+        outcome=Outcome.INTERRUPTED,
+        detail=action.reason,
+        found=found,
+        elapsed=now.elapsed,
+        usage=used.turn,
+        session_usage=used.session,
+        unseen=unseen,
     )
 
 
@@ -255,11 +269,11 @@ def _task_done(loop: Loop, state: LoopState) -> Action | None:
 def _claimed(loop: Loop, state: LoopState) -> Tally | None:
     """The open task that the last round's agent calls done, if nothing contradicts it except perhaps the checks."""
     last = state.last
-    if not loop.task_folder or last is None or last.task_id is None or state.tasks is None or not last.claim:
+    if not loop.task_folder or last is None or last.task_id is None or state.tasks is None or not last.ended.claim:
         return None
     mine = tally_of(state.tallies, last.task_id)
     is_open = last.task_id in state.tasks.open_ids and last.task_id not in state.settled.done
-    return mine if is_open and is_enough(loop, state, mine) and last.claim.status == TaskStatus.DONE else None
+    return mine if is_open and is_enough(loop, state, mine) and last.ended.claim.status == TaskStatus.DONE else None
 
 
 def _changed_tests(loop: Loop, state: LoopState) -> Stop | None:
@@ -349,13 +363,13 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
         return recorded
     if reason := _not_put_back(loop, state):
         return Stop(rule=Rule.TASK_FILE, end=End.BLOCKED, reason=reason)
-    if last and POLICY[last.outcome].stops:
-        evidence = (last.outcome.value, *([last.words] if last.words else []))
-        return Stop(rule=Rule.AGENT_STOP, end=End.FAILED, reason=last.detail, evidence=evidence)
-    if last and POLICY[last.outcome].stops_idle and not last.progress and not _is_stale(loop, last):
-        return Stop(rule=Rule.AGENT_DENIED, end=End.BLOCKED, reason=last.detail)
-    insists = last and (last.blocked_again or (last.claim and last.claim.status == BLOCKED))
-    if last and last.blocked and (insists or not last.progress):
+    if last and POLICY[last.ended.outcome].stops:
+        evidence = (last.ended.outcome.value, *([last.ended.words] if last.ended.words else []))
+        return Stop(rule=Rule.AGENT_STOP, end=End.FAILED, reason=last.ended.detail, evidence=evidence)
+    if last and POLICY[last.ended.outcome].stops_idle and not last.ended.found.progress and not _is_stale(loop, last):
+        return Stop(rule=Rule.AGENT_DENIED, end=End.BLOCKED, reason=last.ended.detail)
+    insists = last and (last.blocked_again or (last.ended.claim and last.ended.claim.status == BLOCKED))
+    if last and last.ended.blocked and (insists or not last.ended.found.progress):
         return _question(loop, state, last)
     if not breakers.is_failing(loop, state) and (aside := _set_aside(loop, state)) is not None:
         return aside
@@ -368,13 +382,13 @@ def _stuck(loop: Loop, state: LoopState, now: Now) -> Action | None:
 
 def _is_stale(loop: Loop, last: LastRound) -> bool:
     """Was the file system read-only to a resumed conversation alone? The next one begins fresh, and will tell."""
-    return last.resumed and last.commands.read_only and loop.sandbox is not Sandbox.READ_ONLY
+    return last.resumed and last.ended.commands.read_only and loop.sandbox is not Sandbox.READ_ONLY
 
 
 def _broken(loop: Loop, state: LoopState, found: breakers.Tripped) -> Stop:
     last, reason = state.last, breakers.BY_RULE[found.name].reason(found, state)
-    if found.name is not Rule.COMMANDS_FAILED and last and last.commands.told:
-        reason += f"; most recently, {last.commands.told}"
+    if found.name is not Rule.COMMANDS_FAILED and last and last.ended.commands.told:
+        reason += f"; most recently, {last.ended.commands.told}"
     evidence = state.free.told if found.name in breakers.FREE else _evidence(loop, state)
     return Stop(rule=found.name, end=found.end, reason=reason, evidence=evidence)
 
@@ -402,7 +416,9 @@ def as_before(loop: Loop, state: LoopState, now: Now) -> Pause | Stop:
 def _not_put_back(loop: Loop, state: LoopState) -> str | None:
     """Nothing is left to do but to put lines back into the list, and a round that was asked to has not done it."""
     last, tasks = state.last, state.tasks
-    if last is None or tasks is None or not last.counts or not any(last.round > line.round for line in tasks.gone):
+    if last is None or tasks is None or not last.counts:
+        return None
+    if not any(last.ended.round > line.round for line in tasks.gone):
         return None
     if completion.missing(loop, state) != ["tasks"] or (tasks.open and loop.tasks_required):
         return None
@@ -412,12 +428,12 @@ def _not_put_back(loop: Loop, state: LoopState) -> str | None:
 def _question(loop: Loop, state: LoopState, last: LastRound) -> Action:
     """Only a person can help. If that is about one task of a list, the others can be done first; not if every command
     fails, because then no task can be done."""
-    rule, told = Rule.AGENT_BLOCKED, last.commands.told
+    rule, told = Rule.AGENT_BLOCKED, last.ended.commands.told
     is_open = loop.tasks_required and state.tasks is not None and last.task_id in state.tasks.open_ids
     if last.task_id and is_open and not told and loop.on_blocked_task is OnBlockedTask.ASIDE:
         text, aside = last.task or last.task_id, TaskStatus.ASIDE
-        return SettleTask(rule=rule, task=last.task_id, text=text, status=aside, reason=last.blocked)
-    return Stop(rule=rule, end=End.BLOCKED, reason=last.blocked, evidence=(told,) if told else ())
+        return SettleTask(rule=rule, task=last.task_id, text=text, status=aside, reason=last.ended.blocked)
+    return Stop(rule=rule, end=End.BLOCKED, reason=last.ended.blocked, evidence=(told,) if told else ())
 
 
 def _set_aside(loop: Loop, state: LoopState, *, alone: bool = False) -> Action | None:
@@ -467,17 +483,17 @@ def _aside(state: LoopState) -> list[str]:
 
 def _back_off(loop: Loop, state: LoopState, now: Now) -> Action | None:
     last = state.last
-    if last is None or last.outcome is Outcome.LIMITED:
+    if last is None or last.ended.outcome is Outcome.LIMITED:
         return None  # a limit only concerns the agent that has it; another one may work meanwhile
-    failed = POLICY[last.outcome].backs_off
-    rest = pool.back_off(loop, state, last.outcome) if failed else pool.slow_down(state)
+    failed = POLICY[last.ended.outcome].backs_off
+    rest = pool.back_off(loop, state, last.ended.outcome) if failed else pool.slow_down(state)
     pause = pool.pause(loop, state)
-    seconds = min(last.elapsed + max(rest, pause) - now.elapsed, breakers.time_left(loop, state, now))
+    seconds = min(last.ended.elapsed + max(rest, pause) - now.elapsed, breakers.time_left(loop, state, now))
     if not (rest or pause) or seconds <= 0:
         return None
     if pause > rest:
         return Wait(rule=Rule.PAUSE, seconds=seconds, reason="pause between rounds")
-    reason = last.detail if failed else breakers.nothing_new(state)
+    reason = last.ended.detail if failed else breakers.nothing_new(state)
     return Wait(rule=Rule.BACK_OFF, seconds=seconds, reason=reason, agent=last.agent if failed else "")
 
 

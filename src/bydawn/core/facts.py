@@ -1,8 +1,10 @@
 """The facts a ledger records. A fact is frozen, says one thing, and is never changed or removed."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import msgspec
+from msgspec.structs import replace
 
 from bydawn.core.breakers import Limits
 from bydawn.core.loop import Ticks
@@ -12,10 +14,10 @@ from bydawn.core.records import PREPARED, Iteration
 from bydawn.core.rules import Rule
 from bydawn.core.text import headline
 from bydawn.core.values import (
-    Changes,
     Commands,
     Decided,
     End,
+    Findings,
     Line,
     Moment,
     Promised,
@@ -59,18 +61,11 @@ class RunStarted(Fact, frozen=True, kw_only=True, tag="run.started"):
     pid: int
     boot: str
     version: str
-    tree: str
-    tasks: TaskReading | None = None
+    found: Findings = Findings(tree="")  # what was still changed, or was put back, since the last run
     rounds_allowed: int | None = None  # in this run (`--once`); 0: only its checks run
     seconds_allowed: float | None = None  # in this run
     ticks: Ticks = Ticks.DOUBT  # the loop's setting: no round confirms boxes that count anyway
     elapsed: float = 0.0
-    work: str = ""  # the tree without documents and task list, if different
-    tampered: tuple[str, ...] = ()  # protected files that rounds changed and that are still changed
-    put_back: tuple[str, ...] = ()  # others, changed between runs, that were restored
-    closed: tuple[str, ...] = ()  # tasks completed since then, …
-    doubted: tuple[str, ...] = ()  # … those of them without any other change, …
-    rewritten: tuple[str, ...] = ()  # … and open ones in a folder whose text changed
     mended: str = ""  # what a crash had done to the task list, which was put back
     sandbox: str = ""  # what the agent may do to this machine, if it is restricted
     box: str = ""  # "on", or why checks run without one; empty if none is wanted
@@ -201,8 +196,7 @@ class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     round: int
     outcome: Outcome
     detail: str
-    tree: str  # what git says, not what the agent says
-    progress: bool
+    found: Findings
     elapsed: float
     words: str = ""  # the agent's own, where the detail is ours
     exit_code: int | None = None
@@ -211,20 +205,12 @@ class RoundEnded(Fact, frozen=True, kw_only=True, tag="round.ended"):
     said: str = ""  # the beginning of the reply, for people; the whole is in the round's folder
     promise: Promised = Promised.ABSENT
     session: str | None = None
-    changes: Changes = Changes()
-    tasks: TaskReading | None = None
-    closed: tuple[str, ...] = ()
-    doubted: tuple[str, ...] = ()  # of these, the ones with no change except the list
-    rewritten: tuple[str, ...] = ()  # open tasks in a folder, other than its own, whose text it changed
     claim: TaskClaim | None = None
     blocked: str = ""  # the agent's own words, if it says only a person can help
     open: tuple[str, ...] = ()  # what it, or an earlier reply about the same work, says is still to be done, …
     already: tuple[str, ...] = ()  # … tasks that it says were done before, …
     reasons: tuple[Reason, ...] = ()  # … and why it changed tests
-    tampered: tuple[str, ...] = ()  # protected files it changed
-    restored: bool = False  # and they were restored
     unseen: bool = False  # the work tree could not be looked at when this was recorded
-    work: str = ""
     usage: Usage | None = None  # of this round
     session_usage: Usage | None = None  # of the whole session, if the agent adds up over turns
     denied: tuple[str, ...] = ()  # what the agent was not allowed to do
@@ -471,3 +457,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     at: datetime
     fact: AnyFact
+
+
+def with_tasks(fact: AnyFact, now: Callable[[TaskReading], TaskReading]) -> AnyFact:
+    """The fact with what it says about the work list put in another form, if it says anything."""
+    match fact:
+        case TasksRead():
+            return replace(fact, tasks=now(fact.tasks))
+        case RunStarted() | RoundEnded() if tasks := fact.found.tasks:
+            return replace(fact, found=replace(fact.found, tasks=now(tasks)))
+        case _:
+            return fact

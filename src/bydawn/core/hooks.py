@@ -38,8 +38,8 @@ def after_round(loop: Loop, state: LoopState, last: LastRound) -> dict[str, str]
     """The values `post_round` gets."""
     return {
         **before_round(last.task, last.task_id, last.agent),
-        "BYDAWN_OUTCOME": last.outcome.value,
-        "BYDAWN_PROGRESSED": "1" if last.progress else "0",
+        "BYDAWN_OUTCOME": last.ended.outcome.value,
+        "BYDAWN_PROGRESSED": "1" if last.ended.found.progress else "0",
         "BYDAWN_CHECKS": _checks(loop, state),
     }
 

@@ -12,18 +12,9 @@ from bydawn.core.loop import Check, Loop, Timeouts
 from bydawn.core.outcome import Exit
 from bydawn.core.requests import Request
 from bydawn.core.state import LoopState, Span
-from bydawn.core.values import Changes, Moment, Now, Verdict
+from bydawn.core.values import Moment, Now, Snapshot, Verdict
 
 NONE: Mapping[str, str] = {}
-
-
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """The work tree at one moment."""
-
-    tree: str
-    work: str = ""  # the fingerprint without the documents; empty if it is the same
-    changes: Changes = Changes()  # since the previous snapshot
-    left_out: tuple[str, ...] = ()  # files too big to keep
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from bydawn.core.outcome import POLICY, Outcome
 from bydawn.core.rules import Rule
 from bydawn.core.state import FreeTurns, LastRound, Limited, LoopState, Session, Span, Tally, known_as, task_mark
 from bydawn.core.text import shorten
-from bydawn.core.values import Changes, Failing, Result, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
+from bydawn.core.values import Failing, Result, TaskClaim, TaskReading, TaskStatus, Usage, Verdict
 
 ENOUGH_ROUNDS = 3  # with fewer, an estimate is a guess
 _NEARLY_THERE = 60  # seconds
@@ -18,21 +18,6 @@ _TOLD = 120  # characters about a turn that cost no round
 _TOLD_TURNS = 10
 _SESSIONS = 100
 _SPANS = 50  # what is older stays out of commits, like anything else that had changed before
-
-
-class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """What is found in the workspace after a round, or when a run begins."""
-
-    tree: str
-    work: str = ""  # the tree without documents and task list, where that differs
-    changes: Changes = Changes()
-    tampered: tuple[str, ...] = ()  # protected files that were changed
-    restored: bool = False  # and they are as they were before
-    tasks: TaskReading | None = None
-    closed: tuple[str, ...] = ()
-    doubted: tuple[str, ...] = ()  # of these: nothing but the list was changed
-    rewritten: tuple[str, ...] = ()  # open tasks of a folder, not the round's own, whose text was changed
-    progress: bool = False
 
 
 class Used(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,11 +79,11 @@ def free_turns(state: LoopState, fact: RoundEnded) -> FreeTurns:
 
 def failing(known: Failing, fact: RoundEnded, *, failed: bool) -> Failing:
     """Add this turn. A changed tree, or a usage limit, starts a new count."""
-    if failed and known.times and not fact.progress:
+    if failed and known.times and not fact.found.progress:
         return replace(known, times=known.times + 1, seconds=fact.elapsed - known.since)
     if failed:
         return Failing(times=1, since=fact.elapsed)
-    holds = not POLICY[fact.outcome].counts and fact.outcome is not Outcome.LIMITED and not fact.progress
+    holds = not POLICY[fact.outcome].counts and fact.outcome is not Outcome.LIMITED and not fact.found.progress
     return known if holds else Failing()
 
 
@@ -120,8 +105,8 @@ def tallies_after_round(state: LoopState, task: str | None, text: str, fact: Rou
         return tallies
     mine = tally_of(tallies, task)
     if not POLICY[fact.outcome].counts:  # it neither failed nor claimed anything, but its changes are there
-        return _with_tally(tallies, replace(mine, text=text, progress=True)) if fact.progress else tallies
-    failed = POLICY[fact.outcome].failure or (state.idle_fails and not fact.progress)
+        return _with_tally(tallies, replace(mine, text=text, progress=True)) if fact.found.progress else tallies
+    failed = POLICY[fact.outcome].failure or (state.idle_fails and not fact.found.progress)
     said_done = fact.claim is not None and fact.claim.status == TaskStatus.DONE
     return _with_tally(
         tallies,
@@ -130,7 +115,7 @@ def tallies_after_round(state: LoopState, task: str | None, text: str, fact: Rou
             text=text,
             failures=mine.failures + 1 if failed else 0,
             before=mine.failures,
-            progress=mine.progress or fact.progress,
+            progress=mine.progress or fact.found.progress,
             claims=mine.claims + 1 if said_done else 0,
             question="",
         ),
@@ -159,8 +144,10 @@ def task_settled(state: LoopState, fact: TaskSettled) -> LoopState:
         others = (*others, mine)
     last = state.last
     if last and last.task_id == fact.task:
-        odd = last.claim.odd if last.claim else ()  # not said back yet; what it said about its task has been handled
-        last = replace(last, claim=TaskClaim(status="", odd=odd) if odd else None, blocked="")
+        # What it said about its task has been handled; what was odd about it has not been said back yet.
+        odd = last.ended.claim.odd if last.ended.claim else ()
+        claim = TaskClaim(status="", odd=odd) if odd else None
+        last = replace(last, ended=replace(last.ended, claim=claim, blocked=""))
     settled = state.settled.having(fact.task, fact.status, doubted=fact.doubted)
     state = replace(state, settled=settled, tallies=others, last=last, final=False)
     if fact.status is TaskStatus.DONE:
@@ -204,7 +191,9 @@ def open_in(tasks: TaskReading | None) -> int | None:
 def blamed(state: LoopState) -> tuple[Tally, ...]:
     """A round whose checks fail has failed its task, even if it ticked it."""
     last = state.last
-    if last is None or last.task_id is None or (state.idle_fails and not last.progress):  # it was blamed already
+    if last is None or last.task_id is None:
+        return state.tallies
+    if state.idle_fails and not last.ended.found.progress:  # it was blamed already
         return state.tallies
     mine = tally_of(state.tallies, last.task_id)
     return _with_tally(state.tallies, replace(mine, failures=mine.before + 1))
@@ -276,7 +265,7 @@ def result_of(fact: RoundEnded) -> Result:
         return Result.FAILED
     if not policy.counts:
         return Result.CUT
-    return Result.WORKED if fact.progress else Result.IDLE
+    return Result.WORKED if fact.found.progress else Result.IDLE
 
 
 def proven(strip: tuple[Result, ...], *, red: bool) -> tuple[Result, ...]:
@@ -335,7 +324,7 @@ def still_red(baseline: tuple[str, ...] | None, red: list[Verdict]) -> tuple[str
 
 
 def command_error(fact: RoundEnded) -> str:
-    return fact.commands.fingerprint if fact.commands.all_failed and not fact.progress else ""
+    return fact.commands.fingerprint if fact.commands.all_failed and not fact.found.progress else ""
 
 
 def in_vain(state: LoopState, fact: RoundEnded) -> int:
@@ -360,7 +349,7 @@ def records_after_round(state: LoopState, fact: RoundEnded) -> records.Records:
     known, at = state.records, state.updated_at
     if state.recording and at and fact.outcome is Outcome.OK and not known.in_round:
         known = records.after_reply(known, at, fact.round, fact.said)
-    return records.measured(known, fact.round, progress=fact.progress, files=fact.changes.total)
+    return records.measured(known, fact.round, progress=fact.found.progress, files=fact.found.changes.total)
 
 
 def recorded(state: LoopState, fact: EventRecorded | IterationRecorded) -> LoopState:
@@ -410,7 +399,7 @@ def _forgiven(last: LastRound | None) -> LastRound | None:
     """What stopped the loop at once (not logged in, BLOCKED) must not stop it again after a person resumed it."""
     if last is None:
         return None
-    last = replace(last, blocked="", tampered=())
-    if not (POLICY[last.outcome].stops or POLICY[last.outcome].stops_idle):
-        return last
-    return replace(last, outcome=Outcome.INTERRUPTED)
+    ended, policy = last.ended, POLICY[last.ended.outcome]
+    outcome = Outcome.INTERRUPTED if policy.stops or policy.stops_idle else ended.outcome
+    found = replace(ended.found, tampered=())
+    return replace(last, ended=replace(ended, blocked="", outcome=outcome, found=found))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from bydawn.core.facts import (
     COMMIT,
     ITSELF,
     AgentLimited,
+    AnyFact,
     CheckpointApproved,
     ChecksCut,
     ChecksEnded,
@@ -42,6 +44,7 @@ from bydawn.core.facts import (
     TaskSettled,
     TasksRead,
     WaitStarted,
+    with_tasks,
 )
 from bydawn.core.loop import Ticks
 from bydawn.core.outcome import POLICY, Outcome
@@ -75,85 +78,83 @@ def replay(ledger: Iterable[Record], state: LoopState | None = None) -> LoopStat
 
 def after(state: LoopState, record: Record) -> LoopState:
     """The state after one more fact."""
-    if isinstance(record.fact, RunStarted | TasksRead | RoundEnded) and record.fact.tasks and record.fact.tasks.follows:
-        tasks = whole(record.fact.tasks, state.tasks)
-        record = replace(record, fact=replace(record.fact, tasks=tasks))
-    then = _after(replace(state, seq=record.seq, updated_at=record.at), record)
+    fact = with_tasks(record.fact, partial(whole, before=state.tasks))
+    then = _after(replace(state, seq=record.seq, updated_at=record.at), fact, record.at)
     return replace(then, clocked_at=record.at) if then.elapsed != state.elapsed else then
 
 
-def _after(state: LoopState, record: Record) -> LoopState:
-    match record.fact:
-        case LoopCreated() as fact:
-            return replace(state, created_at=record.at, settings=fact.settings)
-        case LoopChanged() as fact:
+def _after(state: LoopState, fact: AnyFact, at: datetime) -> LoopState:
+    match fact:
+        case LoopCreated():
+            return replace(state, created_at=at, settings=fact.settings)
+        case LoopChanged():
             return replace(state, settings=fact.settings, resumes=True)  # the sandbox may be another one
         case EventRecorded() | IterationRecorded():
-            return progress.recorded(state, record.fact)
-        case RoundsBefore() as fact:
+            return progress.recorded(state, fact)
+        case RoundsBefore():
             rounds = max(state.rounds, fact.rounds)
             state = replace(state, round=max(state.round, rounds), rounds=rounds)
             return replace(state, output=fact.output, notes=fact.notes)
         case RunStarted():
-            return _run_started(replace(_given_up(state), run_since=record.at), record.fact)
-        case TasksRead() as fact:
+            return _run_started(replace(_given_up(state), run_since=at), fact)
+        case TasksRead():
             return _moved(progress.tasks_read(state, fact.tasks), fact.tree, fact.work)
-        case LinesAdded() as fact:
+        case LinesAdded():
             return replace(state, added=(*state.added, *(replace(line, round=state.round) for line in fact.lines)))
         case TaskSettled():
-            return progress.task_settled(state, record.fact)
-        case CheckpointApproved() as fact:
+            return progress.task_settled(state, fact)
+        case CheckpointApproved():
             return replace(state, approved=(*state.approved, fact.mark))
-        case TamperingAccepted() as fact:
+        case TamperingAccepted():
             state = replace(state, proofs=proof.accepted(state.proofs, fact.paths))
             return progress.accepted(state, _joined(state.accepted, fact.paths))
-        case HookEnded() as fact:
+        case HookEnded():
             agreed = fact.passed and not fact.more and fact.hook == state.refused
             state = replace(state, elapsed=fact.elapsed, refused="" if agreed else state.refused)
             return _moved(progress.uncommitted(state, fact.tree), fact.tree, fact.work) if fact.tree else state
-        case CommitEnded() as fact:
+        case CommitEnded():
             state = progress.commit_ended(_touched(state, () if fact.restored else fact.tampered), fact)
             return _moved(state, fact.tree, fact.work) if fact.tree else state
         case RoundStarted():
-            return _round_started(state, record.fact, record.at)
-        case SessionBegun() as fact:
+            return _round_started(state, fact, at)
+        case SessionBegun():
             opened = replace(state.open_round, session=fact.session) if state.open_round else None
             return replace(state, open_round=opened)
         case RoundEnded():
-            return _round_ended(state, record.fact)
-        case AgentLimited() as fact:
+            return _round_ended(state, fact)
+        case AgentLimited():
             known = Limited(agent=fact.agent, detail=fact.detail, until=fact.until, elapsed=state.elapsed, times=0)
             free = replace(state.free, since=None, seconds=0.0)  # the wait that follows does not count
             limited = (*progress.without(state.limited, fact.agent), known)
             return replace(state, limited=limited, free=free, failing=Failing(), waiting=None)
         case ChecksEnded():
-            return _checks_ended(state, record.fact)
-        case ChecksCut() as fact:
+            return _checks_ended(state, fact)
+        case ChecksCut():
             return _touched(state, () if fact.restored else fact.tampered)
-        case WaitStarted() as fact:
+        case WaitStarted():
             return replace(state, waiting=fact)
-        case NoteAdded() as fact:
+        case NoteAdded():
             state = replace(state, notes=(*state.notes, fact))
             return state if fact.by == ITSELF else progress.answered(state)
-        case PauseRequested() as fact:
+        case PauseRequested():
             return replace(state, pause=fact, given_up=None)
-        case StopRequested() as fact:
+        case StopRequested():
             return replace(state, stop=fact, given_up=None)
-        case RestartsUsedUp() as fact:
+        case RestartsUsedUp():
             return replace(state, given_up=fact.restart, pause=None, stop=None)
         case LoopDismissed():
             return replace(state, dismissed=True)
-        case LimitsRaised() as fact:
+        case LimitsRaised():
             return replace(state, raised=fact.limits)
-        case Obstructed() as fact:
+        case Obstructed():
             unseen = state.unseen or fact.unseen
             due = state.commit_due or fact.kind == COMMIT  # it is tried again before anything else
             return replace(state, obstructed=fact, refused=fact.hook or state.refused, unseen=unseen, commit_due=due)
-        case LoopStopped() as fact:
+        case LoopStopped():
             # Its last hook ran between the decision and this.
             elapsed, lifetime = max(state.elapsed, fact.decided.elapsed), state.lifetime.ended(fact)
             return replace(state, stopped=fact, waiting=None, elapsed=elapsed, lifetime=lifetime)
-        case LedgerRepaired() as fact:
+        case LedgerRepaired():
             return replace(state, round=max(state.round, fact.last_round))
         case MachineSlept() | NoticeEnded():
             return state
@@ -171,14 +172,15 @@ def _given_up(state: LoopState) -> LoopState:
         state,
         last=last,
         cut_rounds=state.cut_rounds + 1,
-        printed=Printed(round=last.round, agent=last.agent),
+        printed=Printed(round=last.ended.round, agent=last.agent),
         output="",
     )
 
 
 def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
+    found = fact.found
     return replace(
-        _moved(state if fact.only_checks else forgiven(state, keeps_aside=fact.keeps_aside), fact.tree, fact.work),
+        _moved(state if fact.only_checks else forgiven(state, keeps_aside=fact.keeps_aside), found.tree, found.work),
         cycle=fact.cycle,
         rest=fact.rest,
         restart=fact.restart,
@@ -190,7 +192,7 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         box=state.box if state.round else fact.box,
         commits=fact.commits,
         commits_all=fact.commits_all,
-        uncommitted=progress.leftover(state.round, fact.tree) if fact.leftover else state.uncommitted,
+        uncommitted=progress.leftover(state.round, found.tree) if fact.leftover else state.uncommitted,
         commit_tried=state.commit_tried and not fact.commits_all,
         rounds_this_run=0,
         rounds_allowed=fact.rounds_allowed,
@@ -204,11 +206,11 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         awaiting_checks=state.awaiting_checks or fact.only_checks,
         seconds_allowed=fact.seconds_allowed,
         ticks=fact.ticks,
-        tasks=fact.tasks,
+        tasks=found.tasks,
         added=(),
-        fewest=progress.fewest_of(state, fact.tasks) if state.stopped is None else progress.open_in(fact.tasks),
-        tampered=fact.tampered,
-        protected_tree=(state.protected_tree or state.tree) if fact.tampered else "",
+        fewest=progress.fewest_of(state, found.tasks) if state.stopped is None else progress.open_in(found.tasks),
+        tampered=found.still_tampered,
+        protected_tree=(state.protected_tree or state.tree) if found.still_tampered else "",
         elapsed=max(state.elapsed, fact.elapsed),
         pause=None,
         stop=None,
@@ -217,19 +219,19 @@ def _run_started(state: LoopState, fact: RunStarted) -> LoopState:
         stopped=None,
         dismissed=False,
         unseen=False,
-        closed=_joined(state.closed, map(task_mark, fact.closed)),
-        doubted=_joined(state.doubted, fact.doubted),
-        doubted_at=(fact.work or fact.tree) if fact.doubted else state.doubted_at,
-        ticked_only=_joined(state.ticked_only, fact.doubted),
+        closed=_joined(state.closed, map(task_mark, found.closed)),
+        doubted=_joined(state.doubted, found.doubted),
+        doubted_at=(found.work or found.tree) if found.doubted else state.doubted_at,
+        ticked_only=_joined(state.ticked_only, found.doubted),
         proofs=_proofs_at_start(state, fact),
-        rewritten=_joined(state.rewritten, fact.rewritten),
+        rewritten=_joined(state.rewritten, found.rewritten),
     )
 
 
 def _proofs_at_start(state: LoopState, fact: RunStarted) -> Proofs:
     known = state.proofs
     if not known.tree:
-        known = replace(known, tree=fact.tree, work=fact.work or fact.tree)
+        known = replace(known, tree=fact.found.tree, work=fact.found.work or fact.found.tree)
     newer = {path: form for path, form in known.newer.items() if path not in fact.yours}
     return replace(known, yours=known.yours | fact.yours, newer=newer, taken=())
 
@@ -267,7 +269,7 @@ def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopSt
 
 
 def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
-    policy = POLICY[fact.outcome]
+    found, policy = fact.found, POLICY[fact.outcome]
     blip = not policy.counts and policy.backs_off
     failed = policy.failure and not state.records.in_round  # what it recorded before was not in vain
     opened, cut = state.open_round, fact.outcome is Outcome.INTERRUPTED
@@ -275,38 +277,24 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
     session, lost = progress.session_after(state, fact), fact.outcome is Outcome.SESSION_LOST
     # A note that an agent had no chance to follow is kept for the next prompt.
     unheeded = opened.notes if opened and not policy.counts else ()
-    closed = tuple(task for task in fact.closed if task_mark(task) not in state.closed)
-    touched = progress.uncommitted(_touched(state, () if fact.restored else fact.tampered), fact.tree)
+    closed = tuple(task for task in found.closed if task_mark(task) not in state.closed)
+    touched = progress.uncommitted(_touched(state, found.still_tampered), found.tree)
     return replace(
-        _moved(touched, fact.tree, fact.work),
+        _moved(touched, found.tree, found.work),
         open_round=None,
         commit_due=state.commits and fact.outcome is Outcome.OK,
         last=LastRound(
-            round=fact.round,
-            outcome=fact.outcome,
-            detail=fact.detail,
-            words=fact.words,
-            said=fact.said,
-            promise=fact.promise,
-            progress=fact.progress,
-            elapsed=fact.elapsed,
+            ended=replace(fact, found=replace(found, tasks=None)),  # the state has them, and a list may be long
             agent=opened.agent if opened else "",
             task=opened.task if opened else None,
             task_id=opened.task_id if opened else None,
             closed=closed,
-            claim=fact.claim,
-            blocked=fact.blocked,
-            blocked_again=state.last is not None and state.last.blocked.split() == fact.blocked.split(),
-            tampered=fact.tampered,
-            restored=fact.restored,
-            fewer=progress.fewer(state, fact.tasks),
-            exit_code=fact.exit_code,
+            blocked_again=state.last is not None and state.last.ended.blocked.split() == fact.blocked.split(),
+            fewer=progress.fewer(state, found.tasks),
             counts=policy.counts,
             cut=cut,
-            commands=fact.commands,
             resumed=opened is not None and opened.session is not None,
             audit=opened is not None and opened.audit,
-            open=fact.open,
         ),
         lifetime=state.lifetime.worked(fact),
         rounds=state.rounds + policy.counts,
@@ -314,29 +302,29 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         printed=Printed(round=fact.round, agent=opened.agent if opened else "") if is_over else state.printed,
         output="" if is_over else state.output,
         rounds_this_run=state.rounds_this_run + policy.counts,
-        worked_this_run=state.worked_this_run or fact.progress,
+        worked_this_run=state.worked_this_run or found.progress,
         ok_rounds=state.ok_rounds + (fact.outcome is Outcome.OK),
         session=session,
         sessions=progress.sessions_after(state, session),
         session_lost=fact.detail if lost else "" if policy.counts else state.session_lost,
         final=False,
-        resumes=state.resumes and not (fact.commands.read_only and not fact.progress),
+        resumes=state.resumes and not (fact.commands.read_only and not found.progress),
         records=progress.records_after_round(state, fact),
         limited=progress.limited_after(state, fact),
         usage=fact.usage.plus(state.usage) if fact.usage else state.usage,
         unpriced=state.unpriced or (fact.usage is not None and fact.usage.unpriced),
-        tasks=fact.tasks or state.tasks,
-        added=() if fact.tasks else state.added,
-        fewest=progress.fewest_of(state, fact.tasks),
+        tasks=found.tasks or state.tasks,
+        added=() if found.tasks else state.added,
+        fewest=progress.fewest_of(state, found.tasks),
         tallies=progress.tallies_after_round(state, opened.task_id, opened.task or "", fact)
         if opened
         else state.tallies,
         doubted=_doubted(state, fact),
-        doubted_at=(fact.work or fact.tree) if fact.doubted else state.doubted_at,
-        ticked_only=_joined(tuple(task for task in state.ticked_only if task not in fact.closed), fact.doubted),
+        doubted_at=(found.work or found.tree) if found.doubted else state.doubted_at,
+        ticked_only=_joined(tuple(task for task in state.ticked_only if task not in found.closed), found.doubted),
         proofs=_proofs_after_round(state, fact),
-        closed=_joined(state.closed, map(task_mark, fact.closed)),
-        rewritten=_joined(state.rewritten, fact.rewritten),
+        closed=_joined(state.closed, map(task_mark, found.closed)),
+        rewritten=_joined(state.rewritten, found.rewritten),
         unseen=state.unseen or fact.unseen,
         notes=(*unheeded, *state.notes),
         awaiting_checks=policy.checks,
@@ -348,12 +336,12 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         blips_in_a_row=_streak(state.blips_in_a_row, grows=blip, holds=fact.outcome is Outcome.INTERRUPTED),
         rounds_without_progress=_streak(
             0 if _confirms(state, fact) else state.rounds_without_progress,
-            grows=not fact.progress and not _confirms(state, fact),
+            grows=not found.progress and not _confirms(state, fact),
             holds=not policy.counts,
             by=max(1, state.records.in_round),
         ),
         rounds_without_result=_streak(state.rounds_without_result, grows=not closed, holds=not policy.counts),
-        gave_up=state.gave_up and not fact.progress,
+        gave_up=state.gave_up and not found.progress,
         elapsed=fact.elapsed,
         recent_seconds=(*state.recent_seconds, fact.seconds)[-RECENT:] if policy.counts else state.recent_seconds,
         strip=(*state.strip, progress.result_of(fact))[-_STRIP:],
@@ -363,11 +351,11 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
 
 def _doubted(state: LoopState, fact: RoundEnded) -> tuple[str, ...]:
     """A later round confirms a box that it had nothing else to do for, and did something; or that it calls done."""
-    opened, left = state.open_round, tuple(task for task in state.doubted if task not in fact.closed)
+    opened, left = state.open_round, tuple(task for task in state.doubted if task not in fact.found.closed)
     if state.ticks is Ticks.DOUBT and fact.outcome is Outcome.OK and opened:
-        worked = opened.task_id is None and (fact.work or fact.tree) != opened.work
+        worked = opened.task_id is None and (fact.found.work or fact.found.tree) != opened.work
         left = tuple(task for task in left if not worked and not any(same_title(task, each) for each in fact.already))
-    return _joined(left, fact.doubted)
+    return _joined(left, fact.found.doubted)
 
 
 def _confirms(state: LoopState, fact: RoundEnded) -> bool:
@@ -381,15 +369,15 @@ def _proofs_after_round(state: LoopState, fact: RoundEnded) -> Proofs:
     opened, known = state.open_round, state.proofs
     policy = POLICY[fact.outcome]
     known = proof.explained(known, fact.reasons, answered=policy.counts and fact.outcome is Outcome.OK)
-    if opened is None or (opened.work == (fact.work or fact.tree) and not known.begun):
+    if opened is None or (opened.work == (fact.found.work or fact.found.tree) and not known.begun):
         return known
-    ids = tuple(id_ for id_ in (state.tasks.open_ids if state.tasks else ()) if fact.tasks and fact.closed)
-    ids = tuple(id_ for id_ in ids if fact.tasks and id_ not in fact.tasks.open_ids)
-    tasks = fact.closed
+    ids = tuple(id_ for id_ in (state.tasks.open_ids if state.tasks else ()) if fact.found.tasks and fact.found.closed)
+    ids = tuple(id_ for id_ in ids if fact.found.tasks and id_ not in fact.found.tasks.open_ids)
+    tasks = fact.found.closed
     if fact.claim and fact.claim.status == TaskStatus.DONE and opened.task_id:
         ids, tasks = (opened.task_id,), (opened.task or opened.task_id,)
     own = proof.Begun(task=opened.task_id or "", tree=opened.tree, red=_red(state))
-    return proof.closed(known, ids, tasks, own, fact.tree)
+    return proof.closed(known, ids, tasks, own, fact.found.tree)
 
 
 def _red(state: LoopState) -> tuple[str, ...]:
@@ -406,7 +394,7 @@ def _checks_ended(state: LoopState, fact: ChecksEnded) -> LoopState:
     # No round is blamed for what failed before any work, nor twice.
     is_baseline, counts = fact.round == 0, fact.round > state.verdict_round
     last = state.last
-    got_on = last is not None and bool(last.closed) and (last.fewer or last.progress)
+    got_on = last is not None and bool(last.closed) and (last.fewer or last.ended.found.progress)
     blamed = [verdict for verdict in red if verdict.check not in (state.baseline or ())]
     then = _touched(state, () if fact.restored else fact.tampered)
     then = _moved(then, fact.tree, fact.work) if fact.work else then

@@ -25,13 +25,11 @@ from bydawn.core.records import Records
 from bydawn.core.rules import Rule
 from bydawn.core.values import (
     FINISHED,
-    Commands,
     Failing,
     Line,
     Promised,
     Restart,
     Result,
-    TaskClaim,
     TaskReading,
     TaskStatus,
     Usage,
@@ -87,31 +85,17 @@ class Limited(msgspec.Struct, frozen=True, kw_only=True):
 class LastRound(msgspec.Struct, frozen=True, kw_only=True):
     """What the last round left for decisions and the next prompt."""
 
-    round: int
-    outcome: Outcome
-    detail: str
-    words: str = ""
-    said: str
-    promise: Promised
-    progress: bool
-    elapsed: float
+    ended: RoundEnded  # without what a person, or a decision about its task, has dealt with since
     agent: str = ""
     task: str | None = None
     task_id: str | None = None
-    closed: tuple[str, ...] = ()
-    claim: TaskClaim | None = None
-    blocked: str = ""
+    closed: tuple[str, ...] = ()  # tasks that no earlier round had closed
     blocked_again: bool = False  # in the words of the reply before
-    tampered: tuple[str, ...] = ()
-    restored: bool = False
     fewer: bool = False  # are fewer tasks open than ever before?
-    exit_code: int | None = None
     counts: bool = True  # against the round limit
     cut: bool = False  # interrupted, or its run ended before it was tried again
-    commands: Commands = Commands()
     resumed: bool = False  # did it go on in an earlier conversation?
     audit: bool = False  # was it only asked whether the goal is met?
-    open: tuple[str, ...] = ()  # what its agent says is still to be done
 
 
 class Printed(msgspec.Struct, frozen=True, kw_only=True):
@@ -331,7 +315,7 @@ class LoopState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def promise_given(self) -> bool:
-        return self.last is not None and self.last.promise is Promised.GIVEN
+        return self.last is not None and self.last.ended.promise is Promised.GIVEN
 
     def conversation(self, name: str | None) -> Session | None:
         """What is known about a conversation."""

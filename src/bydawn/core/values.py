@@ -213,9 +213,9 @@ def recorded(now: TaskReading, before: TaskReading | None) -> TaskReading:
     return short if whole(short, before) == now else now  # such as a list in another order
 
 
-def whole(reading: TaskReading | None, before: TaskReading | None) -> TaskReading | None:
+def whole(reading: TaskReading, before: TaskReading | None) -> TaskReading:
     """A recorded reading with all its open tasks."""
-    if reading is None or not reading.follows or before is None:
+    if not reading.follows or before is None:
         return reading
     gone = {*reading.without}
 
@@ -376,6 +376,34 @@ class Verdict(Value, frozen=True, kw_only=True):
         """How it ended, and the most telling line of its output; for people only, because that line is just data."""
         said = headline(self.excerpt)
         return f"{self.detail}: {said}" if said and said != self.detail else self.detail
+
+
+class Snapshot(Value, frozen=True, kw_only=True):
+    """The work tree at one moment: what git says, not what an agent says."""
+
+    tree: str
+    work: str = ""  # the tree without documents and task list; empty if it is the same
+    changes: Changes = Changes()  # since the snapshot before
+
+
+class Findings(Snapshot, frozen=True, kw_only=True):
+    """What is found in the workspace after a round, or when a run begins."""
+
+    tampered: tuple[str, ...] = ()  # protected files that were changed
+    restored: bool = False  # and they are as they were before
+    tasks: TaskReading | None = None
+    closed: tuple[str, ...] = ()  # tasks that were completed, …
+    doubted: tuple[str, ...] = ()  # … those of them for which nothing but the list was changed, …
+    rewritten: tuple[str, ...] = ()  # … and open ones of a folder, not the round's own, whose text was changed
+    progress: bool = False
+
+    @property
+    def still_tampered(self) -> tuple[str, ...]:
+        return () if self.restored else self.tampered
+
+    @property
+    def put_back(self) -> tuple[str, ...]:
+        return self.tampered if self.restored else ()
 
 
 class Commands(Value, frozen=True, kw_only=True):

@@ -94,7 +94,7 @@ def _changed(verdict: Verdict, state: LoopState) -> bool:
         return before is None or before.passed
     if verdict.check in state.flaky:
         return not (same_tree and before and before.flaky)  # that one stays flaky either way
-    nothing_done = same_tree or not (state.last and state.last.progress)
+    nothing_done = same_tree or not (state.last and state.last.ended.found.progress)
     return before is not None and not before.passed and nothing_done
 
 

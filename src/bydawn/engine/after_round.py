@@ -1,24 +1,14 @@
 """What a round left behind: files, tasks, progress; also for a round whose end was not seen."""
 
-import msgspec
+from msgspec.structs import replace
 
 from bydawn.core import progress
 from bydawn.core.loop import Ticks
-from bydawn.core.ports import Snapshot
-from bydawn.core.progress import Findings, forgiven
-from bydawn.core.values import TaskReading
+from bydawn.core.progress import forgiven
+from bydawn.core.values import Findings, Snapshot, TaskReading
 from bydawn.core.worklist import rewritten
 from bydawn.engine.effects import Effects
-from bydawn.engine.protection import Protection, Touched
-
-
-class _TasksFound(msgspec.Struct, frozen=True):
-    """What the list says after a round, what that closed, what of it without any work, and what it rewrote."""
-
-    reading: TaskReading | None
-    closed: tuple[str, ...] = ()
-    doubted: tuple[str, ...] = ()
-    rewritten: tuple[str, ...] = ()
+from bydawn.engine.protection import Protection
 
 
 class AfterRound:
@@ -30,15 +20,15 @@ class AfterRound:
 
     def of_round(self, round_: int, snapshot: Snapshot) -> Findings:
         """The work tree after a round, and what the round did to it."""
-        touched = self._protection.after_round(round_, snapshot)
-        found = self._tasks(touched.now)
-        return _findings(touched, found, progress=self._progress(touched.now, found))
+        found = self._with_tasks(self._protection.after_round(round_, snapshot))
+        return replace(found, progress=self._progress(found))
 
     def at_start(self, snapshot: Snapshot, *, unseen: bool, keeps_aside: bool) -> Findings:
         """The same at the start of a run; `unseen`: the agent's code has run since the tree was last looked at."""
-        touched = self._protection.at_start(snapshot, unseen=unseen)
-        found = self._tasks(touched.now) if unseen else _TasksFound(self._tasks_at_start(keeps_aside=keeps_aside))
-        return _findings(touched, found)
+        found = self._protection.at_start(snapshot, unseen=unseen)
+        return (
+            self._with_tasks(found) if unseen else replace(found, tasks=self._tasks_at_start(keeps_aside=keeps_aside))
+        )
 
     def _tasks_at_start(self, *, keeps_aside: bool) -> TaskReading | None:
         """After a recorded stop, a person's edits to the list count. Not after a crash, nor if the list was not
@@ -47,35 +37,22 @@ class AfterRound:
         believed = state.stopped and not (state.tasks and state.tasks.problem)
         return self._effects.list.read(forgiven(state, keeps_aside=keeps_aside), None if believed else state.tasks)
 
-    def _tasks(self, after: Snapshot) -> _TasksFound:
+    def _with_tasks(self, found: Findings) -> Findings:
+        """What the list says now, what that closed, what of it without any work, and what was rewritten."""
         state = self._effects.state
         known, opened, last = state.tasks, state.open_round, state.last
         reading = self._effects.list.read(state, known)
         closed = self._effects.list.closed_since(known) if reading and not reading.problem else ()
-        idle = (after.work or after.tree) == (opened.work if opened else state.work)
+        idle = (found.work or found.tree) == (opened.work if opened else state.work)
         own = opened.task_id if opened else last.task_id if last else None
         # A task on which earlier rounds have worked may be ticked in one that only looks.
         worked_on = self._effects.list.name_of(own) if progress.tally_of(state.tallies, own).progress else None
         doubted = tuple(task for task in closed if task != worked_on) if idle else ()
-        return _TasksFound(reading, closed, doubted, rewritten(known, reading, own))
+        changed = rewritten(known, reading, own)
+        return replace(found, tasks=reading, closed=closed, doubted=doubted, rewritten=changed)
 
-    def _progress(self, after: Snapshot, found: _TasksFound) -> bool:
+    def _progress(self, found: Findings) -> bool:
         """Neither a box ticked without any other change counts, if the loop doubts it, nor one added to be ticked."""
         doubts = found.doubted and self._effects.loop.ticks is Ticks.DOUBT
-        counts = not doubts and progress.fewer(self._effects.state, found.reading)
-        return progress.made(self._effects.state, after.work or after.tree, found.closed if counts else ())
-
-
-def _findings(touched: Touched, found: _TasksFound, *, progress: bool = False) -> Findings:
-    return Findings(
-        tree=touched.now.tree,
-        work=touched.now.work,
-        changes=touched.now.changes,
-        tampered=touched.paths,
-        restored=touched.restored,
-        tasks=found.reading,
-        closed=found.closed,
-        doubted=found.doubted,
-        rewritten=found.rewritten,
-        progress=progress,
-    )
+        counts = not doubts and progress.fewer(self._effects.state, found.tasks)
+        return progress.made(self._effects.state, found.work or found.tree, found.closed if counts else ())

@@ -7,8 +7,8 @@ from bydawn.core.errors import UserError
 from bydawn.core.facts import COMMIT, CommitEnded, Obstructed
 from bydawn.core.layout import hook_output, tree_before
 from bydawn.core.loop import CommitMode
-from bydawn.core.ports import Snapshot
 from bydawn.core.text import last_part
+from bydawn.core.values import Snapshot
 from bydawn.engine.effects import Effects
 from bydawn.engine.protection import Protection
 
@@ -40,8 +40,8 @@ class Committing:
         state = effects.state
         if state.stop_now and not done.commit:
             return None
-        touched = self._protection.after_round(round_, effects.snapshot(keep_as=tree_before(round_ + 1)))
-        moved = touched.now.tree != state.tree
+        found = self._protection.after_round(round_, effects.snapshot(keep_as=tree_before(round_ + 1)))
+        moved = found.tree != state.tree
         said = last_part(effects.files.tail(round_, done.output, _EXCERPT), _EXCERPT) if done.output else ""
         done = replace(
             done,
@@ -50,17 +50,17 @@ class Committing:
             excerpt=said.strip(),
             left_out=tuple(path for path in done.left_out if path not in state.left_out)[:_NAMED],
             secrets=tuple(path for path in done.secrets if path not in state.left_out)[:_NAMED],
-            tampered=touched.paths,
-            restored=touched.restored,
-            tree=touched.now.tree if moved else "",
-            work=touched.now.work if moved else "",
+            tampered=found.tampered,
+            restored=found.restored,
+            tree=found.tree if moved else "",
+            work=found.work if moved else "",
         )
         effects.record(done)
         if moved:
-            effects.tasks_changed(touched.now)
+            effects.tasks_changed(found)
         if done.needs_person or (done.failure and effects.loop.commit is CommitMode.REQUIRE):
             effects.record(Obstructed(kind=COMMIT, detail=f"round {round_} could not be committed: {done.told}"))
-        return touched.now
+        return found
 
     def _commit(self, round_: int) -> CommitEnded:
         effects, state = self._effects, self._effects.state

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 
 import msgspec
 
@@ -14,10 +15,10 @@ from bydawn.core.facts import (
     LinesAdded,
     MachineSlept,
     Obstructed,
-    RoundEnded,
     RoundStarted,
     RunStarted,
     TasksRead,
+    with_tasks,
 )
 from bydawn.core.hooks import HookWords
 from bydawn.core.layout import DAMAGED
@@ -35,14 +36,13 @@ from bydawn.core.ports import (
     Ledger,
     Processes,
     RoundFiles,
-    Snapshot,
     Workspace,
 )
 from bydawn.core.promise import Search
 from bydawn.core.requests import AskNote, Request, as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
-from bydawn.core.values import recorded
+from bydawn.core.values import Snapshot, recorded
 from bydawn.core.worklist import WorkList, is_believed, is_damaged
 
 _SLEPT = 5.0  # seconds of suspension worth recording
@@ -94,8 +94,7 @@ class Effects(msgspec.Struct, kw_only=True, eq=False):
         return self.ledger.state
 
     def record(self, fact: AnyFact) -> None:
-        if isinstance(fact, RunStarted | TasksRead | RoundEnded) and fact.tasks:
-            fact = msgspec.structs.replace(fact, tasks=recorded(fact.tasks, self.state.tasks))
+        fact = with_tasks(fact, partial(recorded, before=self.state.tasks))
         if isinstance(fact, RunStarted | RoundStarted):
             self.beat_at = self.clock.now().elapsed
         fact = self.ledger.append(fact).fact  # as written: without secrets

@@ -11,9 +11,8 @@ from bydawn.core.facts import HookEnded, LoopStopped, Obstructed
 from bydawn.core.layout import hook_output, tree_before
 from bydawn.core.loop import OnHookFailure
 from bydawn.core.outcome import Ending, in_words
-from bydawn.core.ports import Snapshot
 from bydawn.core.text import headline, shorten
-from bydawn.core.values import FINISHED, Now
+from bydawn.core.values import FINISHED, Now, Snapshot
 from bydawn.engine.effects import Effects
 
 
@@ -51,15 +50,15 @@ class HookRuns:
     def after_round(self, action: Action) -> Snapshot | None:
         """After a round and its checks, before anything else; then everything is decided again."""
         effects, last, after = self._effects, self._effects.state.last, None
-        if isinstance(action, Settle | Commit | RunChecks) or last is None or last.round <= self._followed:
+        if isinstance(action, Settle | Commit | RunChecks) or last is None or last.ended.round <= self._followed:
             return None
-        self._followed = last.round
+        self._followed = last.ended.round
         if effects.state.stop_now or effects.state.obstructed:
             return None
         told = hooks.after_round(self._loop, effects.state, last)
-        for ended in self._run("post_round", last.round, told, effects.urgent):
+        for ended in self._run("post_round", last.ended.round, told, effects.urgent):
             # Its changes are not progress, and done means proven on the current tree.
-            after = effects.snapshot(keep_as=tree_before(last.round + 1))
+            after = effects.snapshot(keep_as=tree_before(last.ended.round + 1))
             effects.record(replace(ended, tree=after.tree, work=after.work))
             effects.tasks_changed(after)
             if self._blocks(ended):

@@ -69,7 +69,7 @@ class Prompting:
 def composed(given: Sources, turn: Turn, agent: Agent, task_text: str, fence: str) -> str:
     """The prompt of a turn, with everything that it quotes."""
     loop, state = given.loop, given.state
-    last = state.last.round if state.last else 0
+    last = state.last.ended.round if state.last else 0
     wanted = markers(loop.template or "", sections=True)
     return prompt.compose(
         loop,

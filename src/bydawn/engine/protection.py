@@ -1,6 +1,5 @@
 """Protected files: did anything change them, and are they restored?"""
 
-import msgspec
 from msgspec.structs import replace
 
 from bydawn.core.errors import UserError
@@ -8,18 +7,15 @@ from bydawn.core.facts import Obstructed
 from bydawn.core.globs import ALWAYS_PROTECTED
 from bydawn.core.layout import tree_after, tree_before
 from bydawn.core.loop import OnTamper
-from bydawn.core.ports import Snapshot
+from bydawn.core.values import Findings, Snapshot
 from bydawn.engine.effects import Effects
 
 _TAMPERED = 1000  # paths that a fact names; whether everything is restored is answered by the trees, never by this list
 
 
-class Touched(msgspec.Struct, frozen=True):
-    """The work tree now, the protected files in it that were changed, and whether we have put them back."""
-
-    now: Snapshot
-    paths: tuple[str, ...] = ()
-    restored: bool = False
+def _found(now: Snapshot, tampered: tuple[str, ...] = (), *, restored: bool = False) -> Findings:
+    tampered = tampered[:_TAMPERED]
+    return Findings(tree=now.tree, work=now.work, changes=now.changes, tampered=tampered, restored=restored)
 
 
 class Protection:
@@ -34,21 +30,20 @@ class Protection:
         """The agent's code is about to run."""
         self._workspace.watch()
 
-    def after_round(self, round_: int, after: Snapshot) -> Touched:
+    def after_round(self, round_: int, after: Snapshot) -> Findings:
         """What the round did to protected files."""
         before = self._effects.state.tree
         if after.tree == before or (not self._loop.protect and self._workspace.rewritten() == ()):
-            return Touched(after)  # without asking git
+            return _found(after)  # without asking git
         try:
             touched = self._workspace.touched(before, after.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
         except UserError as error:
-            return Touched(self._effects.blind(error))
+            return _found(self._effects.blind(error))
         if not touched or not self._restores:
-            return Touched(after, touched[:_TAMPERED])
-        left = self._put_back(before, touched, keep_as=tree_after(round_))
-        return replace(left, now=replace(left.now, changes=after.changes))
+            return _found(after, touched)
+        return replace(self._put_back(before, touched, keep_as=tree_after(round_)), changes=after.changes)
 
-    def after_checks(self, round_: int) -> Touched | None:
+    def after_checks(self, round_: int) -> Findings | None:
         """A check runs what the agent wrote, so what it does to protected files is the agent's doing, too.
 
         One that was changed while they ran and then put back may be what made them pass.
@@ -59,8 +54,8 @@ class Protection:
         now = self._effects.snapshot()
         if round_:
             found = self.after_round(round_, now)
-            paths = tuple(dict.fromkeys((*found.paths, *rewritten)))[:_TAMPERED]
-            return replace(found, paths=paths, restored=found.restored if found.paths else self._restores)
+            paths = tuple(dict.fromkeys((*found.tampered, *rewritten)))[:_TAMPERED]
+            return replace(found, tampered=paths, restored=found.restored if found.tampered else self._restores)
         # Before any work this is what the checks always do, and it would block every round.
         detail = f"the checks themselves change protected files: {', '.join(rewritten[:3])}"
         if now.tree == self._effects.state.tree:
@@ -72,22 +67,22 @@ class Protection:
     def _restores(self) -> bool:
         return self._loop.on_tamper is OnTamper.RESTORE
 
-    def at_start(self, now: Snapshot, *, unseen: bool) -> Touched:
+    def at_start(self, now: Snapshot, *, unseen: bool) -> Findings:
         """Protected files that are still changed, because they were not restored or not looked at; and those that
         we restored, if they changed between runs."""
         state = self._effects.state
         if not state.tampered and not unseen:
-            return Touched(now)
+            return _found(now)
         before = state.protected_tree if state.tampered else state.tree  # the tree in which all of them are unchanged
         try:
             touched = self._workspace.touched(before, now.tree, (*ALWAYS_PROTECTED, *self._loop.protect))
         except UserError as error:
-            return Touched(self._effects.blind(error), state.tampered)
+            return _found(self._effects.blind(error), state.tampered)
         if touched and self._restores:  # also if that failed before: there may be room now
             return self._put_back(before, touched, keep_as=tree_before(state.round + 1))
-        return Touched(now, touched[:_TAMPERED])
+        return _found(now, touched)
 
-    def _put_back(self, before: str, touched: tuple[str, ...], keep_as: str) -> Touched:
+    def _put_back(self, before: str, touched: tuple[str, ...], keep_as: str) -> Findings:
         """Restore these files; a person has to see to those that cannot be."""
         put_back = True
         try:
@@ -95,4 +90,4 @@ class Protection:
         except UserError as error:  # some of them may be
             self._effects.blind(error, unseen=False)
             put_back = False
-        return Touched(self._effects.snapshot(keep_as=keep_as), touched[:_TAMPERED], put_back)
+        return _found(self._effects.snapshot(keep_as=keep_as), touched, restored=put_back)

@@ -84,17 +84,17 @@ class Proving:
     def _look(self, round_: int, tree: str) -> _Look | None:
         self._protection.watch()
         verdicts = self._verdicts(round_, tree)
-        touched = self._protection.after_checks(round_)
+        found = self._protection.after_checks(round_)
         if verdicts is None:
-            if touched and touched.paths:
-                self._effects.record(ChecksCut(round=round_, tampered=touched.paths, restored=touched.restored))
+            if found and found.tampered:
+                self._effects.record(ChecksCut(round=round_, tampered=found.tampered, restored=found.restored))
             return None
-        if touched is None or not touched.paths:
+        if found is None or not found.tampered:
             return _Look(verdicts)
         if self._loop.on_tamper is not OnTamper.REPORT:
-            detail = f"protected files were changed while it ran: {', '.join(touched.paths[:3])}"
+            detail = f"protected files were changed while it ran: {', '.join(found.tampered[:3])}"
             verdicts = tuple(msgspec.structs.replace(each, passed=False, detail=detail) for each in verdicts)
-        return _Look(verdicts, touched.paths, touched.restored)
+        return _Look(verdicts, found.tampered, found.restored)
 
     def _verdicts(self, round_: int, tree: str) -> tuple[Verdict, ...] | None:
         """What they say about a tree, running the doubtful ones twice."""

@@ -31,6 +31,7 @@ from bydawn.core.decide import (
     StartRound,
     Stop,
     Wait,
+    end_unseen,
     is_unseen,
     last_word,
     next_action,
@@ -49,14 +50,12 @@ from bydawn.core.facts import (
 from bydawn.core.layout import LAST_MESSAGE, PROMPT, REPLY, STDERR, STDOUT, TIMES, tree_after, tree_before
 from bydawn.core.loop import COOKIE, ChangedTests, Promise
 from bydawn.core.outcome import POLICY, Ending, Exit, Outcome, believed
-from bydawn.core.ports import ChildLimits, Job, Snapshot
-from bydawn.core.progress import Findings
+from bydawn.core.ports import ChildLimits, Job
 from bydawn.core.rules import Rule
 from bydawn.core.secret_settings import variables
-from bydawn.core.settling import settled
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain, shorten
-from bydawn.core.values import FINISHED, Decided, Now, Promised, Usage
+from bydawn.core.values import FINISHED, Decided, Findings, Now, Promised, Snapshot, Usage
 from bydawn.engine.after_round import AfterRound
 from bydawn.engine.committing import Committing
 from bydawn.engine.effects import Effects
@@ -151,7 +150,7 @@ class Engine:
             snapshot = self._settle(msgspec.structs.replace(action, reason=reason), snapshot)
         unseen = is_unseen(self.loop, self.state)
         found = self._after_round.at_start(snapshot, unseen=unseen, keeps_aside=self._run.keeps_aside)
-        self._fresh = Snapshot(tree=found.tree, work=found.work)
+        self._fresh = found
         met = self.state.obstructed  # on the way in; starting does not remove it
         self._effects.record(msgspec.structs.replace(self._started(found), mended=mended))
         if met and met is not known:
@@ -163,14 +162,7 @@ class Engine:
             ticks=self.loop.ticks,
             recording=self.loop.recording is not None,
             elapsed=self._effects.clock.now().elapsed,
-            tree=found.tree,
-            work=found.work,
-            tampered=() if found.restored else found.tampered,
-            put_back=found.tampered if found.restored else (),
-            tasks=found.tasks,
-            closed=found.closed,
-            doubted=found.doubted,
-            rewritten=found.rewritten,
+            found=found,
             yours=self._proving.proof.by_person(found.tree),
         )
 
@@ -179,8 +171,8 @@ class Engine:
         self._effects.mask(action.round)
         found = self._after_round.of_round(action.round, snapshot)
         used = spent_unseen(self.loop, self.state, self._effects.agents, self._effects.files.lines)
-        self._effects.record(settled(action, self._effects.clock.now(), found, used))
-        return Snapshot(tree=found.tree, work=found.work)
+        self._effects.record(end_unseen(action, self._effects.clock.now(), found, used))
+        return found
 
     def _list_has_changed(self) -> bool:
         """Since the last round, a check's code may have changed the list, or a person may have added a task."""
@@ -371,7 +363,7 @@ class Engine:
         opened = self.state.open_round
         said = claims.from_reply(reply, ended.outcome, self.loop, opened.task_id if opened else None)
         promised = self._promise(ended, said, found)
-        before = self.state.last.open if self.state.last and opened and opened.tree == found.tree else ()
+        before = self.state.last.ended.open if self.state.last and opened and opened.tree == found.tree else ()
         settles = said.nothing_open or promised is Promised.GIVEN
         self._effects.record(
             RoundEnded(
@@ -379,16 +371,7 @@ class Engine:
                 outcome=outcome,
                 detail="; ".join(filter(None, (shorten(hide(plain(ended.detail)), _SAID), mended))),
                 words=shorten(hide(plain(ended.words)), _SAID),
-                tree=found.tree,
-                work=found.work,
-                changes=found.changes,
-                tampered=found.tampered,
-                restored=found.restored,
-                tasks=found.tasks,
-                closed=found.closed,
-                doubted=found.doubted,
-                rewritten=found.rewritten,
-                progress=found.progress,
+                found=found,
                 claim=said.task,
                 blocked=said.blocked,
                 open=said.open or (() if settles else before),  # of an earlier reply, as long as nothing was changed
@@ -427,7 +410,7 @@ class Engine:
         seen = msgspec.structs.replace(self.state, tree=found.tree, tasks=tasks)
         told = completion.told_of_mention(self.loop, seen)
         if told and self.state.last:
-            before = self._effects.files.tail(self.state.last.round, REPLY, _REPLY)
+            before = self._effects.files.tail(self.state.last.ended.round, REPLY, _REPLY)
             told = promise.same_form(before, self._effects.hide(plain(ended.reply)), wanted)
         try:
             given = promise.judge(ended.reply, wanted, self._effects.search, told=told)

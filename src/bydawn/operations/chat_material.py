@@ -32,7 +32,7 @@ def material(standing: Standing, turn: Turn, folder: Path, texts: dict[str, str]
         goal=loop.prompt,
         tasks=[f"[{task.stand}] {shorten(task.text, _TASK)}" for task in tasks.of_loop(standing).standings.tasks],
         failing=state.failed_checks,
-        said=state.last.said if state.last else "",
+        said=state.last.ended.said if state.last else "",
         documents=texts,
         earlier=earlier,
     )

@@ -261,8 +261,8 @@ def _failed_checks(standing: Standing) -> Iterator[Field]:
 
 
 def _last_words(standing: Standing) -> Iterator[Field]:
-    if standing.state.last and standing.state.last.said:
-        yield Field("Said", f"“{shorten(standing.state.last.said, 300)}”")
+    if standing.state.last and standing.state.last.ended.said:
+        yield Field("Said", f"“{shorten(standing.state.last.ended.said, 300)}”")
 
 
 def _usage(standing: Standing) -> Iterator[Field]:
@@ -307,7 +307,7 @@ def _findings(standing: Standing) -> Iterator[Field]:
         fate = "was never used: the loop ended first" if standing.finished else "goes into the next prompt"
         yield Field("Note", f"“{shorten(plain(note.text), 200)}” {fate}")
     wanted = completion.wanted(standing.loop, state)
-    if state.last and state.last.promise is Promised.MENTIONED and "promise" in wanted:
+    if state.last and state.last.ended.promise is Promised.MENTIONED and "promise" in wanted:
         yield Field("Promise", "only mentioned by the agent, not given: not accepted")
 
 

@@ -124,7 +124,7 @@ def round_diff(standing: Standing, number: int, since: int | None = None, whole_
 
 
 def _trees(first: Attempt, last: Attempt) -> tuple[str, str]:
-    after = last.ended.tree if last.ended else ""
+    after = last.ended.found.tree if last.ended else ""
     return first.started.tree.partition("+")[0], after.partition("+")[0]
 
 
@@ -140,7 +140,7 @@ def _why_not(standing: Standing, first: Attempt, last: Attempt) -> str:
         return "The saved files of this loop are gone."
     if before != after:
         return ""
-    if first.started.tree != last.ended.tree:
+    if first.started.tree != last.ended.found.tree:
         return "Only repositories inside the folder changed; their files are not saved."
     return "This round changed no files." if first is last else "These rounds changed no files."
 

@@ -27,7 +27,7 @@ from bydawn.operations.views import hanging
 from bydawn.process import awake, box
 from bydawn.store import lock, watches
 from bydawn.store.folder import LoopFolder
-from bydawn.store.ledger import Damaged, Future, LoopLedger, read, records, torn_bytes
+from bydawn.store.ledger import Damaged, LoopLedger, OtherVersion, read, records, torn_bytes
 from bydawn.store.registry import Registry, Standing
 from bydawn.store.rounds import Rounds
 from bydawn.system.git import program
@@ -249,8 +249,8 @@ def _split(folder: LoopFolder) -> tuple[int, Path | None]:
         return count, None
     except Damaged:
         pass
-    except Future as future:
-        raise UserError(future.what, cause=future.cause, hint="nothing is damaged; upgrade bydawn") from None
+    except OtherVersion as other:
+        raise UserError(other.what, cause=other.cause, hint=Advice("nothing is damaged; ", other.hint)) from None
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     aside = folder.ledger_part(f"{stamp}.quarantine")
     with path.open("rb") as file:

@@ -77,5 +77,5 @@ def _kept(standing: Standing) -> Iterator[LastList]:
 def _trees(standing: Standing) -> Iterator[tuple[str, str]]:
     for attempt in reversed(rounds(standing)[-_LOOKED_AT:]):
         if attempt.ended and not attempt.ended.unseen:
-            yield attempt.ended.tree, f"as round {attempt.round} left it"
+            yield attempt.ended.found.tree, f"as round {attempt.round} left it"
         yield attempt.started.tree, f"as round {attempt.round} found it"

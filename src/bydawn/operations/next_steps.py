@@ -11,6 +11,7 @@ from bydawn.core.values import Act, Flag, Next, Status
 from bydawn.operations import outputs, reasons
 from bydawn.operations.pending import asked
 from bydawn.operations.views import limited_now
+from bydawn.store.ledger import OtherVersion
 from bydawn.store.registry import Standing
 
 
@@ -63,6 +64,8 @@ def _by_status(standing: Standing) -> list[Next | None]:
         case Status.CRASHED:
             ends = Next(Act("stop", name), "end what is still running") if standing.left else None
             return [ends, Next(resume, "continue where it left off")]
+        case Status.DAMAGED if isinstance(standing.trouble, OtherVersion):
+            return []  # what is wrong says what to do
         case Status.DAMAGED:
             return [Next(Act("doctor --repair", name), "move the damaged part away")]
         case Status.COMPLETE | Status.UNVERIFIED:
@@ -84,7 +87,7 @@ def _answer(standing: Standing) -> Next:
 def _log_in(standing: Standing) -> Next | None:
     """The agent's own log-in command; from our table, never from an agent's output."""
     last = standing.state.last
-    if last is None or last.outcome is not Outcome.AUTH:
+    if last is None or last.ended.outcome is not Outcome.AUTH:
         return None
     from bydawn import agents
 

@@ -90,8 +90,10 @@ def put_back(standing: Standing) -> dict[str, list[int]]:
     for fact in _facts(standing) if standing.loop.on_tamper is OnTamper.RESTORE else ():
         undone: tuple[str, ...] = ()
         if isinstance(fact, RunStarted):
-            undone = fact.put_back  # changed by what still ran after the worker died
-        elif isinstance(fact, RoundEnded | ChecksEnded | ChecksCut):
+            undone = fact.found.put_back  # changed by what still ran after the worker died
+        elif isinstance(fact, RoundEnded):
+            number, undone = fact.round, fact.found.put_back
+        elif isinstance(fact, ChecksEnded | ChecksCut):
             number, undone = fact.round, fact.tampered if fact.restored else ()
         for path in undone:
             found[path] = [*dict.fromkeys([*found.get(path, ()), number])]

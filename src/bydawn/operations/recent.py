@@ -191,7 +191,7 @@ class _Reading:
         return PastRound(
             attempt=attempt,
             row=row,
-            tick=_tick(ended, checks, closed=self._settled or bool(ended.closed)),
+            tick=_tick(ended, checks, closed=self._settled or bool(ended.found.closed)),
             remarks=tuple(said),
             sent_in=sent_in,
             open_tasks=then.tasks.open if then.tasks and not then.tasks.problem else None,

@@ -133,7 +133,7 @@ def round_view(attempt: Attempt) -> RoundView:
     )
     if ended is None:
         return begun
-    commit, changes = attempt.commit, ended.changes
+    commit, changes = attempt.commit, ended.found.changes
     return EndedRoundView(
         **asdict(begun),
         detail=ended.detail,
@@ -142,13 +142,13 @@ def round_view(attempt: Attempt) -> RoundView:
             added=changes.added, modified=changes.modified, deleted=changes.deleted, paths=changes.paths
         ),
         lines=changes.lines,
-        progress=ended.progress,
-        closed=ended.closed,
+        progress=ended.found.progress,
+        closed=ended.found.closed,
         promise=ended.promise,
-        doubted=ended.doubted,
+        doubted=ended.found.doubted,
         blocked=ended.blocked or None,
-        tampered=ended.tampered,
-        restored=ended.restored,
+        tampered=ended.found.tampered,
+        restored=ended.found.restored,
         said=ended.said,
         seconds=ended.seconds,
         usage=ended.usage,
@@ -210,7 +210,7 @@ def tasks_done(state: LoopState) -> str:
 
 def _files(ended: RoundEnded) -> str:
     """`+1 ~2`: how many files it added, changed and deleted."""
-    changes = ended.changes
+    changes = ended.found.changes
     parts = [("+", changes.added), ("~", changes.modified), ("-", changes.deleted)]
     return " ".join(f"{sign}{count}" for sign, count in parts if count) or ("unknown" if ended.unseen else "0")
 
@@ -233,13 +233,13 @@ def _result(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
         return outcome_words(ended.outcome)
     if ended.commands.all_failed:
         return NONE_WORKED
-    if not ended.progress and state.rounds_without_progress:
+    if not ended.found.progress and state.rounds_without_progress:
         limit = limits_of(loop, state).no_progress
         return f"no change {state.rounds_without_progress}/{limit}" if limit else "no change"
     if checks and not checks.passed:
         return "not yet"
-    if ended.closed:
-        return "task done" if len(ended.closed) == 1 else f"{len(ended.closed)} tasks done"
+    if ended.found.closed:
+        return "task done" if len(ended.found.closed) == 1 else f"{len(ended.found.closed)} tasks done"
     return "progress"
 
 
@@ -288,12 +288,12 @@ def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
         mine = tally_of(state.tallies, state.last.task_id)
         if mine.claims and not is_enough(loop, state, mine):
             yield Remark("the agent says that its task is done, but nothing was changed for it", for_agent=True)
-    if ended.doubted:
+    if ended.found.doubted:
         not_confirmed = ", so not confirmed" if loop.ticks is Ticks.DOUBT else ""
-        yield Remark(f"{completion.DOUBTED}{not_confirmed}: {', '.join(ended.doubted)}")
-    if ended.tampered:
-        put_back = " (put back)" if ended.restored else ""
-        yield Remark(f"changed protected files{put_back}: {', '.join(map(plain, ended.tampered))}")
+        yield Remark(f"{completion.DOUBTED}{not_confirmed}: {', '.join(ended.found.doubted)}")
+    if ended.found.tampered:
+        put_back = " (put back)" if ended.found.restored else ""
+        yield Remark(f"changed protected files{put_back}: {', '.join(map(plain, ended.found.tampered))}")
     if ended.blocked:
         yield Remark(f"the agent needs a person: {plain(ended.blocked)}")
     for left in ended.leftovers:

@@ -53,8 +53,8 @@ def sentences(fact: AnyFact, loop: Loop, before: LoopState, state: LoopState, co
                 yield Sentence("▷", f"its process had died ({fact.restart.words}); it was started again")
             if fact.cycle > 1:
                 yield Sentence("▷", f"cycle {fact.cycle}: it goes on by itself")
-            if fact.put_back:
-                names = ", ".join(map(plain, fact.put_back[:3]))
+            if fact.found.put_back:
+                names = ", ".join(map(plain, fact.found.put_back[:3]))
                 yield Sentence(WARNING, f"protected files had changed since the last run and were put back: {names}")
             if fact.mended:
                 yield Sentence(WARNING, plain(fact.mended))

@@ -14,7 +14,7 @@ from bydawn.core.redact import Secrets, rewritten
 from bydawn.core.requests import AskAdd, AskNote, AskPause, AskSettle, AskStop, Request, as_fact
 from bydawn.core.state import LoopState
 from bydawn.core.text import PLACEHOLDER, plain, shorten
-from bydawn.core.values import FINISHED, Act, Advice, End, Line, Now, Restart, TaskStatus
+from bydawn.core.values import FINISHED, Act, Advice, End, Findings, Line, Now, Restart, TaskStatus
 from bydawn.operations.preconditions import (
     is_inside_a_round,
     refuse_during_a_chat,
@@ -31,7 +31,7 @@ from bydawn.system import kernel
 from bydawn.system.user_folders import has_settings_file
 
 if TYPE_CHECKING:
-    from bydawn.core.progress import Findings, Used
+    from bydawn.core.progress import Used
 
 _PATIENCE = 10.0  # seconds that a worker has to take a request
 _NAME = 100  # characters of a process's command line
@@ -270,9 +270,7 @@ def _record_end(
     now = Now(datetime.now(UTC), elapsed)
     action = decide.next_action(loop, ledger.state, now)
     if isinstance(action, decide.Settle):
-        from bydawn.core.settling import settled  # only after a crash
-
-        last = settled(action, now, *_left_open(standing, ledger.state, hidden), unseen=True)
+        last = decide.end_unseen(action, now, *_left_open(standing, ledger.state, hidden), unseen=True)
         ledger.append(msgspec.structs.replace(last, leftovers=ended))
         action = decide.next_action(loop, ledger.state, now)
     assert isinstance(action, decide.Pause | decide.Stop)  # noqa: S101 - a request for now leads nowhere else
@@ -283,7 +281,6 @@ def _left_open(standing: Standing, state: LoopState, hidden: Secrets) -> "tuple[
     """What a round that was cut short changed, which is not known yet, and what it used."""
     from bydawn import agents
     from bydawn.core.agent import spent_unseen
-    from bydawn.core.progress import Findings
     from bydawn.store.rounds import Rounds
 
     rounds = Rounds(standing.folder, hidden)

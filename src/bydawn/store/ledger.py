@@ -17,12 +17,13 @@ from bydawn.core.errors import OwnFailure
 from bydawn.core.facts import AnyFact, Record
 from bydawn.core.replay import after
 from bydawn.core.state import LoopState, shape_of
+from bydawn.core.text import PLACEHOLDER
 from bydawn.core.values import Act, Advice
 from bydawn.store.folder import LoopFolder
 from bydawn.system.paths import read_whole
 from bydawn.system.writing import draft_of, full_sync, replace_private, sync, write_private
 
-VERSION = 1
+VERSION = 2  # 1: what was found after a round stood beside what its agent said
 _RESERVE_BYTES = 64 * 1024
 _BLOCK = 64 << 10  # bytes that are read at once from the end
 _CHUNK = 256 << 10  # … and to verify a long ledger: 19 MB take 3 ms
@@ -43,15 +44,17 @@ class Damaged(OwnFailure):
         self.line = line
 
 
-class Future(OwnFailure):
-    """The ledger was written by a newer bydawn."""
+class OtherVersion(OwnFailure):
+    """The ledger was written by a newer bydawn, or by an older one. Nothing in it is damaged."""
 
     def __init__(self, path: Path, line: int, version: int) -> None:
-        super().__init__(
-            f"the ledger {path} was written by a newer bydawn",
-            cause=f"line {line} has format version {version}; this bydawn reads version {VERSION}",
-            hint=Advice("upgrade bydawn; ", Act("doctor --repair"), " would not help"),
-        )
+        what = f"the ledger {path} was written by a newer bydawn"
+        hint = Advice("upgrade bydawn; ", Act("doctor --repair"), " would not help")
+        if version < VERSION:
+            what = f"the loop {path.parent.name} began with an older bydawn"
+            hint = Advice("finish it there, or ", Act("run --new", PLACEHOLDER), " takes its list and checks")
+        cause = f"line {line} has format version {version}; this bydawn reads version {VERSION}"
+        super().__init__(what, cause=cause, hint=hint)
 
 
 class Unwritable(OwnFailure):
@@ -119,14 +122,14 @@ class _Bad(Exception):
     """Why a line is rejected."""
 
 
-class _Newer(Exception):
+class _OtherVersion(Exception):
     def __init__(self, version: int) -> None:
         super().__init__(version)
         self.version = version
 
 
 def decode(line: bytes, seq: int) -> Record:
-    """The record in a whole line; raises `_Bad` or `_Newer`."""
+    """The record in a whole line; raises `_Bad` or `_OtherVersion`."""
     parsed = _envelope(line.rstrip(b"\n"), seq)
     decoder = _decoder(parsed.type)
     if decoder is None:
@@ -144,9 +147,11 @@ def _envelope(line: bytes, seq: int) -> _Line:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _Bad(f"not a record: {error}") from None
     if parsed.v > VERSION:
-        raise _Newer(parsed.v)
+        raise _OtherVersion(parsed.v)
     if parsed.crc != f"{zlib.crc32(line[:-_SEAL]):08x}":
         raise _Bad("its checksum does not match")
+    if parsed.v < VERSION:
+        raise _OtherVersion(parsed.v)
     if parsed.seq != seq:
         raise _Bad(f"expected record {seq}, found {parsed.seq}")
     return parsed
@@ -177,8 +182,8 @@ def _record(line: bytes, seq: int, path: Path) -> Record:
         return decode(line, seq)
     except _Bad as bad:
         raise Damaged(path, seq, str(bad)) from None
-    except _Newer as newer:
-        raise Future(path, seq, newer.version) from None
+    except _OtherVersion as other:
+        raise OtherVersion(path, seq, other.version) from None
 
 
 def records(folder: LoopFolder) -> Iterator[Record]:
@@ -228,7 +233,7 @@ def _load(folder: LoopFolder, say: Callable[[str], None], *, verify: bool) -> tu
     try:
         try:
             state, offset, lines = _believable(data, fd, verify=verify)
-        except (msgspec.DecodeError, OSError, ValueError, _Bad, _Newer):
+        except (msgspec.DecodeError, OSError, ValueError, _Bad, _OtherVersion):
             (state, offset, lines), doubted = (LoopState(), 0, 0), True
         covered = offset
         if os.pread(fd, 1, offset):  # rarely: then there is more to read, and a file is worth its system calls

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from bydawn.core.digests import sha1
-from bydawn.core.ports import Snapshot
+from bydawn.core.values import Snapshot
 from bydawn.worktree.trees import Entry, Trees
 
 Rows = dict[bytes, list[Entry]]  # what is in a folder, by its path (`b""`, `b"docs/"`)

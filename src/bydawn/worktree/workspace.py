@@ -16,8 +16,8 @@ from bydawn.core.digests import sha1
 from bydawn.core.errors import OwnFailure, UserError
 from bydawn.core.globs import matches
 from bydawn.core.layout import ref_of
-from bydawn.core.ports import Difference, Snapshot
-from bydawn.core.values import Act, Advice, LineCounts
+from bydawn.core.ports import Difference
+from bydawn.core.values import Act, Advice, LineCounts, Snapshot
 from bydawn.system.git import Git, GitFailed
 from bydawn.system.reading import FileTexts, real_inside
 from bydawn.system.writing import make_private, replace_private, replace_unchanged, replacing, sync, write_all
@@ -116,12 +116,11 @@ class GitWorkspace(FileTexts):
             self._tree = self._write_tree()
         suffix = nested.fingerprint(self._git, self._root, listing.nested)
         work = self._documents.taken_from(self._tree, self._kept)
-        left_out = tuple(shown(path) for path in sorted(listing.left_out))
         tree, work = self._tree + suffix, work and work + suffix
         if note := self._protected.note(self._tree, self._indexed):  # not work: git ignores these files
             tree, work = f"{tree if suffix else tree + '+'}+{note}", work or tree
         changes = listing.changes(None if listing.has_lost else self._lines_since(before))
-        return Snapshot(tree=tree, work=work, changes=changes, left_out=left_out)
+        return Snapshot(tree=tree, work=work, changes=changes)
 
     def _lines_since(self, before: str | None) -> LineCounts | None:
         """The lines that differ from the last snapshot; None if that is unknown, or would take long."""

@@ -29,7 +29,7 @@ class RloopVoice(DialectVoice):
 
     def begun(self, planned: Plan, fact: RunStarted, state: LoopState) -> list[str]:
         loop, kept = planned.loop, words(planned.loop)
-        name, tasks = kept["session"], fact.tasks
+        name, tasks = kept["session"], fact.found.tasks
         if tasks and not tasks.open and not tasks.problem:
             return [f"  {name} is complete: no box is open in {loop.tasks}, so no agent was started."]
         rows = {

@@ -216,7 +216,7 @@ def _task(id_: str, loop: Loop, state: LoopState, known: Worked) -> Task:
         last_iteration=number,
         consecutive_task_failures=failures,
         last_summary=(ended and ended.said) or None,
-        files_changed=ended.changes.paths if ended else (),
+        files_changed=ended.found.changes.paths if ended else (),
         last_error=(moved.reason if moved and moved.status is TaskStatus.OPEN else "") or error_of(last),
         blocker_code=codes.of_event(blocked) if blocked else None,
         blocker_reason=blocked.reason if blocked else None,

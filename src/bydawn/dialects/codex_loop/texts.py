@@ -114,7 +114,7 @@ def _numbered(state: LoopState, this: int) -> str:
 def iteration_line(ended: RoundEnded, checks: ChecksEnded | None, state: LoopState) -> str:
     """`[iteration 3/30] 002-parser  complete  2 files  verification passed  41 s`."""
     policy, last = POLICY[ended.outcome], state.last
-    files, told = ended.changes.total, shorten(trouble(ended), 200)
+    files, told = ended.found.changes.total, shorten(trouble(ended), 200)
     how = "interrupted" if ended.outcome is Outcome.INTERRUPTED else "failed"
     parts = [
         shorten(plain((last and last.task_id) or ""), 80),
@@ -131,14 +131,14 @@ def hook_words(event: str, loop: Loop, state: LoopState, told: Mapping[str, str]
     is_before, rule = event == "pre_round", told.get("BYDAWN_RULE", "")
     last, task, title = None if is_before else state.last, told.get("BYDAWN_TASK_ID", ""), told.get("BYDAWN_TASK", "")
     failed = [f"{verdict.check}: {verdict.told}" for verdict in state.failed_checks] if last else []
-    error = (last.words or last.detail) if last and last.outcome is not Outcome.OK else ""
+    error = (last.ended.words or last.ended.detail) if last and last.ended.outcome is not Outcome.OK else ""
     code = codes.code(rule, state.obstructed.kind if state.obstructed else "") if event == "on_blocked" else ""
     if code and (about := blocked_task(rule, state) or "") != task:
         task, title, last = about, tally_of(state.tallies, about).text, None
     is_done, is_blocked = task in state.settled.done, task in state.settled.aside
     outcomes = {"on_complete": codes.COMPLETED, "on_blocked": codes.BLOCKED, "on_pause": codes.INTERRUPTED}
-    verified = last is not None and state.verdict_round == last.round and bool(state.verdicts)
-    claimed = last and codes.agent_status(last.claim)  # once a task is settled, its claim has been dealt with
+    verified = last is not None and state.verdict_round == last.ended.round and bool(state.verdicts)
+    claimed = last and codes.agent_status(last.ended.claim)  # once a task is settled, its claim has been dealt with
     words = {
         "EVENT": EVENTS.get(event, event),
         "PROJECT_DIR": loop.workspace,
@@ -149,7 +149,7 @@ def hook_words(event: str, loop: Loop, state: LoopState, told: Mapping[str, str]
         "LOOP_ITERATION": str(state.round + is_before),
         "AGENT_STATUS": claimed or ("complete" if is_done else "blocked" if code == codes.AGENT_BLOCKED else ""),
         "VERIFICATION_PASSED": ("false" if failed else "true") if verified else "",
-        "SUMMARY": last.said if last else "",
+        "SUMMARY": last.ended.said if last else "",
         "ERROR": error or spoken(failed[0] if failed else told.get("BYDAWN_REASON", "") if code else ""),
         "BLOCKER_CODE": code,
         "OUTCOME": outcomes.get(event, ""),

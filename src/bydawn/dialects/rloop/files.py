@@ -85,8 +85,8 @@ def _round_ended(fact: RoundEnded, loop: Loop, state: LoopState) -> Iterator[str
         yield log.trouble(f"{loop.agent} had trouble: {told}")
     if fact.promise is Promised.GIVEN and state.tasks and state.tasks.open:
         yield log.trouble(f"The promise does not count: {texts.boxes(state.tasks.open)} still open")
-    if fact.doubted:
-        yield f"⏹ Ticked without any other change: {', '.join(fact.doubted)}"
+    if fact.found.doubted:
+        yield f"⏹ Ticked without any other change: {', '.join(fact.found.doubted)}"
     if POLICY[fact.outcome].counts:
         yield log.after(left(state))
     elif fact.outcome is Outcome.INTERRUPTED:

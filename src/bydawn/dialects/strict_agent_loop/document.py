@@ -97,7 +97,7 @@ def state_of(loop: Loop, state: LoopState) -> State:
             resume_existing_thread=document.supervisor.resume_existing_thread and state.resumes,
             invocation_count=state.round,
             consecutive_failures=state.failures_in_a_row,
-            last_exit_code=state.last.exit_code if state.last else None,
+            last_exit_code=state.last.ended.exit_code if state.last else None,
         ),
         blocker=blocker if status in STUCK else Blocker(),
         pending=False,

@@ -63,7 +63,7 @@ def course(standing: Standing, history: Recent) -> Course | None:
 
 def _figures(row: PastRound) -> Figures:
     ended = row.attempt.ended
-    usage, lines = (ended.usage, ended.changes.lines) if ended else (None, None)
+    usage, lines = (ended.usage, ended.found.changes.lines) if ended else (None, None)
     return Figures(
         round=row.number,
         open=row.open_tasks,
@@ -106,7 +106,7 @@ def _open_tasks(rounds: list[PastRound], table: Sequence[Figures]) -> Plot | Non
     if not known:
         return None
     ended = rounds[0].attempt.ended
-    begun = known[0] + (len(ended.closed) if ended else 0)
+    begun = known[0] + (len(ended.found.closed) if ended else 0)
     most, step, now = max(begun, *known) or 1, WIDTH / len(table), begun
     points = [(0.0, HEIGHT * (1 - begun / most))]
     for place, row in enumerate(table, 1):

@@ -126,7 +126,7 @@ def _note(item: Listed | None) -> str:
 def _closed_in(standing: Standing) -> Mapping[str, str]:
     """In which round each task was closed, by its text."""
     rounds = [row.attempt for row in recent_of(standing, _LOOKED_AT).rounds]
-    return {text: f"round {each.round}" for each in rounds if each.ended for text in each.ended.closed}
+    return {text: f"round {each.round}" for each in rounds if each.ended for text in each.ended.found.closed}
 
 
 def _bars(standing: Standing, text: str, listed: Mapping[int, Listed]) -> dict[int, Bar]:

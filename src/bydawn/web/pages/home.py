@@ -87,7 +87,7 @@ def _said(standing: Standing) -> str:
     last, stopped = standing.state.last, standing.state.stopped
     says_so = stopped is not None and stopped.decided.rule == Rule.AGENT_BLOCKED
     speaks = last is not None and standing.status in (Status.BLOCKED, Status.FAILED) and not says_so
-    return last.said if last and speaks else ""
+    return last.ended.said if last and speaks else ""
 
 
 def _doing(standing: Standing) -> str:
