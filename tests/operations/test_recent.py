@@ -10,8 +10,8 @@ from bydawn.core.outcome import Outcome
 from bydawn.core.values import Decided, End
 from bydawn.operations import outputs
 from bydawn.operations.amounts import moment
-from bydawn.operations.recent import Between, PastRound, Recent, Tick, recent
-from bydawn.operations.rounds import rounds
+from bydawn.operations.recent import Between, Recent, recent, rounds
+from bydawn.operations.rounds import RoundRow, Tick
 from bydawn.store import ledger
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import LoopLedger, encode
@@ -52,7 +52,7 @@ def a_loop_with(root: Path, *facts: AnyFact) -> Standing:
 
 
 def words(found: Recent) -> list[str]:
-    return [row.text if isinstance(row, Between) else f"{row.number} {row.row.result}" for row in found.rows]
+    return [row.text if isinstance(row, Between) else f"{row.number} {row.result}" for row in found.rows]
 
 
 def test_rounds_and_what_came_between_them_are_in_order(tmp_path: Path) -> None:
@@ -147,10 +147,11 @@ def test_every_story_has_the_rounds_that_a_whole_replay_finds(name: str, tmp_pat
         assert standing
         found = recent(standing, 30)
     whole = rounds(standing)
-    assert [row.attempt.started for row in found.rounds] == [attempt.started for attempt in whole]
-    assert [row.attempt.ended for row in found.rounds] == [attempt.ended for attempt in whole]
-    assert [row.attempt.checks for row in found.rounds] == [attempt.checks for attempt in whole]
-    assert all(isinstance(row, PastRound | Between) for row in found.rows)
+    assert [row.attempt.started for row in found.rounds] == [row.attempt.started for row in whole]
+    assert [row.attempt.ended for row in found.rounds] == [row.attempt.ended for row in whole]
+    assert [row.attempt.checks for row in found.rounds] == [row.attempt.checks for row in whole]
+    assert [row.result for row in found.rounds] == [row.result for row in whole]
+    assert all(isinstance(row, RoundRow | Between) for row in found.rows)
 
 
 # -- what an agent does now --------------------------------------------------------------------------------------------

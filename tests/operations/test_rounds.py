@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from bydawn.core.facts import AnyFact, ChecksEnded, RoundEnded
+from bydawn.core.facts import AnyFact
 from bydawn.core.history import History
 from bydawn.core.loop import Loop, TaskByTask
 from bydawn.core.outcome import Outcome
 from bydawn.core.values import UNCLEAR, Changes, Counts, Promised, TaskClaim
-from bydawn.operations.rounds import EndedRoundView, past_row, proof_remarks, remarks, round_view, row_at_end
+from bydawn.operations.rounds import RoundRow, proof_remarks, round_view, row_of
 from core.facts_made import (
     BORN,
     BROKEN,
@@ -34,13 +34,16 @@ from core.facts_made import (
 CUT: dict[str, Any] = {"outcome": Outcome.INTERRUPTED, "detail": "stopped on request"}
 
 
+def last_row(*facts: AnyFact, loop: Loop = PROMISED, alive: bool = False) -> RoundRow:
+    """The last round of this history."""
+    records = numbered([BORN, run_started(), *facts])
+    return row_of(History(records).attempts[-1], loop, after_all(BORN, run_started(), *facts), alive=alive)
+
+
 def at_end(*facts: AnyFact, loop: Loop = PROMISED) -> tuple[str, list[str]]:
     """The result of the last round of this history, and the remarks on it."""
-    ended = [fact for fact in facts if isinstance(fact, RoundEnded)][-1]
-    checks = facts[-1] if isinstance(facts[-1], ChecksEnded) else None
-    state = after_all(run_started(), *facts)
-    row = row_at_end(ended, checks, loop, state)
-    return row.result, [remark.text for remark in remarks(ended, checks, loop, state)]
+    row = last_row(*facts, loop=loop)
+    return row.result, [remark.text for remark in row.remarks]
 
 
 @pytest.mark.parametrize(
@@ -96,16 +99,12 @@ def test_an_answer_that_claims_nothing_and_a_claim_without_a_change_are_remarked
 
 
 def test_the_next_prompt_has_what_a_failing_check_said_and_nothing_else() -> None:
-    ended, checks = a_round(1, blocked="which rate?")[1], checked(1, passed=False)
-    assert isinstance(ended, RoundEnded)
-    shown = remarks(ended, checks, CHECKED, after_all(run_started(), started(1), ended, checks))
-    assert [remark.for_agent for remark in shown] == [True, False]
+    row = last_row(*a_round(1, blocked="which rate?"), checked(1, passed=False), loop=CHECKED)
+    assert [remark.for_agent for remark in row.remarks] == [True, False]
 
 
 def test_a_round_in_which_every_command_failed_is_remarked_on_with_the_error_that_the_agent_is_told_too() -> None:
-    ended = idle_round(1, commands=in_vain())[1]
-    assert isinstance(ended, RoundEnded)
-    [remark] = remarks(ended, None, PROMISED, after_all(run_started(), started(1), ended))
+    [remark] = last_row(*idle_round(1, commands=in_vain())).remarks
     assert (remark.text, remark.for_agent) == (f"every command failed: {BROKEN}", True)
 
 
@@ -113,24 +112,21 @@ def test_a_round_in_which_every_command_failed_is_remarked_on_with_the_error_tha
     ("facts", "alive", "words"),
     [
         (idle_round(1, commands=in_vain()), False, ("no command worked", "0", "—")),
-        (a_round(1, changes=Changes(added=2, modified=1)), False, ("ok", "+2 ~1", "—")),
-        ([*a_round(1), checked(1)], False, ("ok", "0", "pass")),
-        (a_round(1, unseen=True), False, ("ok", "unknown", "—")),
+        (a_round(1, changes=Changes(added=2, modified=1)), False, ("progress", "+2 ~1", "—")),
+        ([*a_round(1), checked(1)], False, ("progress", "0", "pass")),
+        (a_round(1, unseen=True), False, ("progress", "unknown", "—")),
         (a_round(1, **CUT), False, ("over budget", "0", "—")),
         ([started(1)], True, ("running", "", "—")),
         ([started(1)], False, ("interrupted", "", "—")),
     ],
 )
 def test_a_round_of_the_past_is_a_row(facts: list[AnyFact], alive: bool, words: tuple[str, ...]) -> None:
-    [attempt] = History(numbered([BORN, run_started(), *facts])).attempts
-    row = past_row(attempt, alive=alive)
+    row = last_row(*facts, alive=alive)
     assert (row.result, row.files, row.check) == words
 
 
 def test_a_round_that_has_not_ended_has_no_fields_of_an_end() -> None:
-    first, second = History(numbered([BORN, run_started(), *a_round(1, session="s-1"), started(2)])).attempts
-    ended = round_view(first)
-    assert isinstance(ended, EndedRoundView)
-    assert ended.session == "s-1"
-    assert "check_seconds" not in msgspec.to_builtins(ended)
-    assert "detail" not in msgspec.to_builtins(round_view(second))
+    first = a_round(1, session="s-1")
+    ended, begun = (msgspec.to_builtins(round_view(last_row(*facts))) for facts in (first, [*first, started(2)]))
+    assert (ended["session"], ended["result"], "check_seconds" in ended) == ("s-1", "progress", False)
+    assert [*begun][-1] == "verdicts", "and nothing of how it ended"

@@ -9,12 +9,13 @@ from msgspec.structs import replace
 from bydawn.cli.live_block import Running, live_block
 from bydawn.cli.rows import Layout, used_columns
 from bydawn.core.facts import WaitStarted
+from bydawn.core.history import History
 from bydawn.core.rules import Rule
 from bydawn.core.values import Decided, Usage
 from bydawn.operations.amounts import moment
-from bydawn.operations.rounds import RoundRow
+from bydawn.operations.rounds import RoundRow, Tick
 from bydawn.operations.sentences import Counting
-from core.facts_made import BORN, LISTED, a_round, after_all, limited, pause, run_started, started, todo
+from core.facts_made import BORN, LISTED, a_round, after_all, limited, numbered, pause, run_started, started, todo
 
 TITLE = "Prorate refunds when a subscription is cancelled in the middle of a month"
 SPENT = Usage(tokens_in=400_000, tokens_out=12_000, cost_usd=0.61)
@@ -23,6 +24,8 @@ WIDTHS = [40, 48, 60, 72, 80, 100, 120, 200]
 
 def a_row(**more: Any) -> RoundRow:
     usual: dict[str, Any] = {
+        "attempt": History(numbered([BORN, run_started(), started(3)])).attempts[0],
+        "tick": Tick.CLOSED,
         "number": 3,
         "task": TITLE,
         "agent": "",

@@ -47,7 +47,9 @@ def live_block(loop: Loop, state: LoopState, width: int, counting: Counting, run
     first = [_how_far(loop, state, width, counting)]
     if running:
         first.append(f"{counting.last}, {duration(running.seconds)}")
-        now = " · ".join(filter(None, [plain(state.open_round.task or "") if state.open_round else "", running.doing]))
+        now = " · ".join(
+            filter(None, [plain(state.open_round.started.task or "") if state.open_round else "", running.doing])
+        )
         marks.append(f"last output {duration(running.silence)} ago")
     left = time_left_words(state)
     first += [left] if left and not is_narrow else []

@@ -20,9 +20,10 @@ from bydawn.core.text import duration, fit, plain
 from bydawn.core.values import Status
 from bydawn.operations import outputs
 from bydawn.operations.outputs import Line
+from bydawn.operations.recent import the_round
 from bydawn.operations.round_log import ON_STDERR, has_failed, kind_of, says_something, stderr_of, without_secrets
 from bydawn.operations.round_output import RoundOutput
-from bydawn.operations.rounds import outcome_words, past_row, the_round
+from bydawn.operations.rounds import files_words
 from bydawn.operations.steer import secrets_of
 from bydawn.store.ledger import records
 from bydawn.store.registry import Registry, Standing, standing_of
@@ -116,20 +117,22 @@ class _Shown:
 
     def before(self, number: int) -> None:
         """A heading, for those who follow from round to round."""
-        attempt = None if self._raw or self._json else the_round(self._standing, number)
-        if attempt:
-            row = past_row(attempt, alive=True)
-            names = [row.agent if self._standing.loop.others else "", self.hide(row.task)]
-            parts = [f"round {number}", f"{attempt.started_at.astimezone():%H:%M:%S}", *filter(None, names)]
+        row = None if self._raw or self._json else the_round(self._standing, number)
+        if row:
+            task, began = plain(row.attempt.started.task or ""), row.attempt.started_at
+            names = filter(None, [row.agent, self.hide(task)])
+            parts = [f"round {number}", f"{began.astimezone():%H:%M:%S}", *names]
             click.echo(fit(f"── {' · '.join(parts)}", render.width()))
 
     def over(self, number: int) -> None:
         """How long a round took, what it changed, and what each check said; once they are known."""
-        attempt = None if self._raw or self._json or number in self._over else the_round(self._standing, number)
-        if attempt is None or attempt.ended is None or attempt.ended_at is None:
+        if self._raw or self._json or number in self._over:
+            return
+        attempt = the_round(self._standing, number).attempt
+        if attempt.ended is None or attempt.ended_at is None:
             return
         self._over.add(number)
-        took, files = duration(attempt.ended.seconds), past_row(attempt, alive=False).files
+        took, files = duration(attempt.ended.seconds), files_words(attempt.ended)
         click.echo(f"  ended {attempt.ended_at.astimezone():%H:%M:%S} after {took}; files {files}")
         for verdict in attempt.checks.verdicts if attempt.checks else ():
             sign = (Status.COMPLETE if verdict.passed else Status.FAILED).sign
@@ -149,8 +152,9 @@ class _Shown:
             return
         if not said:
             click.echo(f"  Round {number} printed nothing." if number else "  No agent has run yet.")
-        if failed and (ended := the_round(self._standing, number).ended):
-            click.echo(f"  {Status.FAILED.sign} {outcome_words(ended.outcome)}: {plain(ended.detail)}")
+        if failed:
+            row = the_round(self._standing, number)
+            click.echo(f"  {Status.FAILED.sign} {row.result}: {row.why}")
 
     def removed(self, number: int) -> None:
         reply = outputs.place(self._standing.folder.round_file(number, REPLY))

@@ -9,16 +9,17 @@ from bydawn.cli import render
 from bydawn.cli.command import command, option
 from bydawn.cli.options import as_json, cd, loop_argument, state_dir
 from bydawn.cli.rows import Layout, used_columns
-from bydawn.core.history import Attempt
 from bydawn.core.text import fit, plain, shorten
 from bydawn.core.values import Act, Status
 from bydawn.operations import decisions, outputs, views
 from bydawn.operations.amounts import moment
 from bydawn.operations.changed import Changed, changed, look
-from bydawn.operations.detail import check_views, loop_detail, loop_fields, round_fields
+from bydawn.operations.detail import last_printed, loop_detail, loop_fields, round_fields
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.next_steps import next_steps
-from bydawn.operations.rounds import Field, RoundRow, past_row, round_view, rounds, the_round
+from bydawn.operations.recent import rounds, the_round
+from bydawn.operations.rounds import RoundRow
+from bydawn.operations.sentences import Field
 from bydawn.store.registry import Registry, Standing
 
 _LONGEST_LINE = 500  # of a failing check's output
@@ -63,12 +64,11 @@ def _show_loop(standing: Standing, found: Changed | None) -> None:
     _headline(standing, views.reason(standing))
     _show_fields(loop_fields(standing, found))
     if not standing.trouble:
-        _show_rounds([past_row(attempt, alive=standing.alive) for attempt in rounds(standing)], standing)
+        _show_rounds(rounds(standing))
 
 
-def _show_rounds(rows: list[RoundRow], standing: Standing) -> None:
-    used = used_columns(rows) - (set() if standing.loop.others else {"agent"})
-    layout = Layout(render.width(), used)
+def _show_rounds(rows: list[RoundRow]) -> None:
+    layout = Layout(render.width(), used_columns(rows))
     click.echo("")
     for line in (*(layout.header("round") if rows else ()), *(line for row in rows for line in layout.row(row))):
         click.echo(line)
@@ -92,17 +92,19 @@ def _since(standing: Standing) -> str:
     return f" since {moment(stopped.decided.at)} (round {standing.state.round})"
 
 
-def _show_round(standing: Standing, attempt: Attempt) -> None:
-    _show_fields(round_fields(standing, attempt))
-    for check in check_views(standing, round_view(attempt)):
-        render.field("Check", f"{check.command} → {check.answer}")
-        for line in check.printed:
+def _show_round(standing: Standing, row: RoundRow) -> None:
+    checks, number = row.attempt.checks, row.number
+    _show_fields(round_fields(standing, row))
+    for verdict in checks.verdicts if checks else ():
+        render.field("Check", f"{verdict.check} → {'pass' if verdict.passed else verdict.detail}")
+        printed = last_printed(verdict)
+        for line in printed:
             click.echo(f"          │ {fit(line, _LONGEST_LINE)}")
-        if check.output:
-            render.field("", check.output)
-    if outputs.is_removed(standing, attempt.round):
+        if printed and verdict.output:
+            render.field("", outputs.place(standing.folder.round_file(number, verdict.output)))
+    if outputs.is_removed(standing, number):
         render.field("Output", outputs.REMOVED)
-    render.field("Folder", str(standing.folder.round(attempt.round)))
+    render.field("Folder", str(standing.folder.round(number)))
 
 
 @command()

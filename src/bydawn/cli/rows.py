@@ -15,12 +15,14 @@ from bydawn.core.facts import (
     TaskSettled,
     TasksRead,
 )
+from bydawn.core.history import begun, grown
 from bydawn.core.loop import Loop
 from bydawn.core.state import LoopState
-from bydawn.core.text import duration, plain, shorten
+from bydawn.core.text import duration, shorten
 from bydawn.core.values import TaskStatus
 from bydawn.operations.amounts import short_count
 from bydawn.operations.rounds import (
+    TASK_DONE,
     Remark,
     RoundRow,
     check_words,
@@ -28,8 +30,7 @@ from bydawn.operations.rounds import (
     of_commit,
     proof_remarks,
     red_checks,
-    remarks,
-    row_at_end,
+    row_of,
     tasks_done,
 )
 from bydawn.operations.sentences import Counting
@@ -147,48 +148,36 @@ def used_columns(rows: Iterable[RoundRow]) -> frozenset[str]:
     return frozenset(filled) & {column.name for column in _COLUMNS if not column.always}
 
 
-class _Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """A round that has ended; the next fact tells what follows from it."""
-
-    row: RoundRow | None  # None once shown
-    remarks: list[Remark]
-    task: str | None = None  # the task of a folder that it calls done
-
-
 class RoundRows:
     """Collects the facts of a round; its row is complete when the next thing happens."""
 
-    def __init__(self, layout: Layout, counting: Callable[[LoopState], Counting]) -> None:
+    def __init__(self, layout: Layout, counting: Callable[[LoopState], Counting], before: LoopState) -> None:
         self._layout, self._counting = layout, counting
-        self._number = 0
-        self._task = self._agent = ""
-        self._ended: RoundEnded | None = None
-        self._checks: ChecksEnded | None = None
-        self._over: _Ended | None = None
-        self._remarks: list[Remark] = []  # on its commit, until its checks have ended
+        self._attempt = begun(before)
+        self._row: RoundRow | None = None  # of a round that is over; the next fact tells what follows from it
+        self._is_held = False  # it calls its task done, so its row is shown once that is decided
 
     def saw(self, fact: AnyFact, loop: Loop, state: LoopState) -> Iterator[str]:
         """Lines that are complete once this fact is known."""
         if not _is_quiet(fact):
             yield from self._release(state, self._counting(state).last if isinstance(fact, RoundStarted) else "")
+        at = state.updated_at
+        if at and self._attempt and not self._row:
+            self._attempt = grown(self._attempt, fact, at)
         match fact:
             case RoundStarted():
                 yield from self.flush(loop, state)
-                self._task = plain(fact.task or "")
-                self._agent = plain(fact.agent) if loop.others else ""
-            case RoundEnded():
-                self._ended, self._number = fact, self._counting(state).number
-                if not state.awaiting_checks or not loop.checks or state.checks_passed:
-                    yield from self._close(loop, state)
-            case CommitEnded() if self._over or self._ended:
-                (self._over.remarks if self._over else self._remarks).extend(of_commit(fact))
-            case CommitEnded():
+                self._attempt = begun(state)
+            case RoundEnded() if not state.awaiting_checks or not loop.checks or state.checks_passed:
+                yield from self._close(loop, state)
+            case CommitEnded() if self._row:
+                self._row = replace(self._row, remarks=(*self._row.remarks, *of_commit(fact)))
+            case CommitEnded() if not self._attempt:
                 yield from self._lines([*of_commit(fact)])
-            case ChecksEnded() if self._ended is None:
+            case ChecksEnded() if self._attempt is None or self._row:
                 yield from self._layout.checks(fact, state)
                 yield from self._lines([*red_checks(fact), *proof_remarks(fact)])
             case ChecksEnded():
-                self._checks = fact
                 yield from self._close(loop, state)
             case _:
                 pass
@@ -199,31 +188,28 @@ class RoundRows:
         yield from self._release(state)
 
     def _close(self, loop: Loop, state: LoopState) -> Iterator[str]:
-        """The row of the round that has ended; one that calls its task done is held back until that is decided."""
-        ended, checks = self._ended, self._checks
-        self._ended = self._checks = None
-        if ended is None:
+        """The row of the round that has ended."""
+        attempt = self._attempt
+        if attempt is None or attempt.ended is None or self._row:
             return
-        row = row_at_end(ended, checks, loop, state)
-        row = replace(row, number=self._number, task=self._task or row.task, agent=self._agent)
-        claimed = state.last.task_id if loop.task_folder and state.last and ended.claim else None
-        if claimed is None:
-            yield from self._row(row, state)
-        said, self._remarks = [*self._remarks, *remarks(ended, checks, loop, state)], []
-        self._over = _Ended(row=row if claimed else None, remarks=said, task=claimed)
+        self._row = replace(row_of(attempt, loop, state), number=self._counting(state).number)
+        self._is_held = loop.task_folder and bool(attempt.started.task_id and attempt.ended.claim)
+        if not self._is_held:
+            yield from self._shown(self._row, state)
 
     def _release(self, state: LoopState, sent_in: str = "") -> Iterator[str]:
         """What was held back; `sent_in` is the round whose prompt contains it."""
-        over, self._over = self._over, None
-        if over is None:
+        row = self._row
+        if row is None:
             return
-        if over.row and over.task in state.settled.done:
-            yield from self._row(replace(over.row, result="task done", tasks_done=tasks_done(state)), state)
-        elif over.row:
-            yield from self._row(over.row, state)
-        yield from self._lines(over.remarks, sent_in)
+        self._row = self._attempt = None
+        if self._is_held and row.attempt.started.task_id in state.settled.done:
+            row = replace(row, result=TASK_DONE, tasks_done=tasks_done(state))
+        if self._is_held:
+            yield from self._shown(row, state)
+        yield from self._lines(row.remarks, sent_in)
 
-    def _row(self, row: RoundRow, state: LoopState) -> Iterator[str]:
+    def _shown(self, row: RoundRow, state: LoopState) -> Iterator[str]:
         """A row; below a new header if this is the first agent to say what it used."""
         new = used_columns([row]) - self._layout.used
         if new:
@@ -231,7 +217,7 @@ class RoundRows:
             yield from self._layout.header(self._counting(state).unit)
         yield from self._layout.row(row)
 
-    def _lines(self, shown: list[Remark], sent_in: str = "") -> Iterator[str]:
+    def _lines(self, shown: Iterable[Remark], sent_in: str = "") -> Iterator[str]:
         layout = self._layout
         indent = " " * (4 if layout.is_narrow else 8)
         for remark in shown:

@@ -41,7 +41,7 @@ class Terminal:
         columns = {"done": planned.loop.tasks, "agent": planned.loop.others}
         used = usage_columns(planned.loop, self._before) | {name for name, given in columns.items() if given}
         self._layout = Layout(render.width(), used)
-        self._rows = RoundRows(self._layout, voice.counting)
+        self._rows = RoundRows(self._layout, voice.counting, self._before)
         self._state: LoopState | None = None
         self._doing = ""
         self._shown: set[str] = set()  # messages that are shown only once

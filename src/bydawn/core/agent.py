@@ -313,7 +313,7 @@ def spent_unseen(
 ) -> Used:
     """What a turn had used if its end was lost: its output is kept, and says so."""
     opened = state.open_round
-    agent = pool.get(opened.agent) if opened else None
+    agent = pool.get(opened.started.agent) if opened else None
     lines = lines_of(opened.round, STDOUT) if opened else iter(())
     first = next(lines, None)
     if opened is None or agent is None or first is None:

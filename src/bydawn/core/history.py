@@ -35,7 +35,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One round, and its number among those that count: a round that was cut short is retried under the same number."""
 
     round: int
-    counted: int
+    counted: int = 0
     cut: int = 0  # how many before it were cut short: for a dialect that numbers those too, its number is the sum
     started_at: datetime
     started: RoundStarted
@@ -43,7 +43,28 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ended: RoundEnded | None = None
     checks: ChecksEnded | None = None
     commit: CommitEnded | None = None
-    stop_requested: bool = False  # did a person ask for its end?
+
+
+def begun(state: LoopState) -> Attempt | None:
+    """The round that is open in a state."""
+    opened = state.open_round
+    if opened is None:
+        return None
+    counted, cut = state.rounds + 1, state.cut_rounds
+    return Attempt(round=opened.round, counted=counted, cut=cut, started_at=opened.started_at, started=opened.started)
+
+
+def grown(attempt: Attempt, fact: AnyFact, at: datetime) -> Attempt:
+    """The round, with one more fact about it."""
+    match fact:
+        case RoundEnded():
+            return replace(attempt, ended=fact, ended_at=at)
+        case ChecksEnded() if fact.round == attempt.round:
+            return replace(attempt, checks=fact)
+        case CommitEnded() if fact.round == attempt.round:
+            return replace(attempt, commit=fact)
+        case _:
+            return attempt
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,22 +138,19 @@ class History:
         mine = (last and last.started.task_id) or ""
         event = partial(Event, at=at, attempts=len(self.attempts), round=state.round)
         match fact:
-            case RoundStarted():
-                attempt = Attempt(
-                    round=fact.round, counted=state.rounds + 1, cut=state.cut_rounds, started_at=at, started=fact
-                )
+            case RoundStarted() if attempt := begun(state):
                 self.attempts.append(attempt)
                 self._began(fact)
             case RoundEnded() if last:
-                self.attempts[-1] = replace(last, ended=fact, ended_at=at, stop_requested=state.stop_now)
+                self.attempts[-1] = grown(last, fact, at)
                 self._add(mine, last=self.attempts[-1])
                 self.totals = replace(self.totals, failures=self.totals.failures + POLICY[fact.outcome].is_trouble)
             case ChecksEnded() if last and fact.round == last.round:
-                self.attempts[-1] = replace(last, checks=fact)
+                self.attempts[-1] = grown(last, fact, at)
                 self._add(mine, last=self.attempts[-1], checks=fact)
                 self.totals = replace(self.totals, red=self.totals.red + (not fact.passed))
-            case CommitEnded() if last and fact.round == last.round:
-                self.attempts[-1] = replace(last, commit=fact)
+            case CommitEnded() if last:
+                self.attempts[-1] = grown(last, fact, at)
             case RunStarted() if fact.restart:
                 self._note(event(restart=fact.restart))
             case LoopStopped() if not fact.is_preparation:

@@ -207,14 +207,16 @@ def limited_after(state: LoopState, fact: RoundEnded) -> tuple[Limited, ...]:
     opened = state.open_round
     if opened is None or (fact.outcome is not Outcome.LIMITED and not POLICY[fact.outcome].counts):
         return state.limited
-    others = without(state.limited, opened.agent)
+    others = without(state.limited, opened.started.agent)
     if fact.outcome is not Outcome.LIMITED:
         return others
     # A reset that is named will be waited for, and that is enough; only one that is always nearly there is not.
     at, until = state.updated_at, fact.wait_until
     named = at is not None and until is not None and (until - at).total_seconds() >= _NEARLY_THERE
-    times = 1 + max((row.times for row in state.limited if row.agent == opened.agent and not named), default=0)
-    mine = Limited(agent=opened.agent, detail=fact.detail, until=fact.wait_until, elapsed=fact.elapsed, times=times)
+    times = 1 + max((row.times for row in state.limited if row.agent == opened.started.agent and not named), default=0)
+    mine = Limited(
+        agent=opened.started.agent, detail=fact.detail, until=fact.wait_until, elapsed=fact.elapsed, times=times
+    )
     return (*others, mine)
 
 
@@ -236,22 +238,22 @@ def session_after(state: LoopState, fact: RoundEnded) -> Session | None:
     went_well = fact.outcome is Outcome.OK  # a turn that was cut short may not have read its prompt
     return Session(
         id=name,
-        agent=opened.agent,
+        agent=opened.started.agent,
         rounds=before.rounds + 1 if before else 1,
-        task=opened.task,
-        task_id=opened.task_id,
+        task=opened.started.task,
+        task_id=opened.started.task_id,
         usage=fact.session_usage or (before.usage if before else None),
         knows=went_well or (before is not None and before.knows),
-        task_text=opened.task_text if went_well else before.task_text if before else "",
+        task_text=opened.started.task_text if went_well else before.task_text if before else "",
     )
 
 
 def sessions_after(state: LoopState, mine: Session | None) -> tuple[Session, ...]:
     """The conversations of all tasks, after a round of one."""
     opened = state.open_round
-    if not state.per_task or opened is None or opened.task_id is None:
+    if not state.per_task or opened is None or opened.started.task_id is None:
         return state.sessions
-    others = tuple(each for each in state.sessions if each.task_id != opened.task_id)
+    others = tuple(each for each in state.sessions if each.task_id != opened.started.task_id)
     return (*others, mine)[-_SESSIONS:] if mine else others
 
 

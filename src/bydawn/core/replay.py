@@ -249,16 +249,9 @@ def _round_started(state: LoopState, fact: RoundStarted, at: datetime) -> LoopSt
         open_round=OpenRound(
             round=fact.round,
             started_at=at,
-            cookie=fact.cookie,
-            agent=fact.agent,
-            task=fact.task,
-            task_id=fact.task_id,
-            work=fact.work or fact.tree,
+            started=fact,
             session=fact.session,
             notes=tuple(note for note in state.notes if note.note in consumed),
-            task_text=fact.task_text,
-            tree=fact.tree,
-            audit=fact.audit,
         ),
         proofs=proof.round_began(state.proofs, fact.task_id, fact.tree, _red(state)),
         notes=tuple(note for note in state.notes if note.note not in consumed),
@@ -285,21 +278,21 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         commit_due=state.commits and fact.outcome is Outcome.OK,
         last=LastRound(
             ended=replace(fact, found=replace(found, tasks=None)),  # the state has them, and a list may be long
-            agent=opened.agent if opened else "",
-            task=opened.task if opened else None,
-            task_id=opened.task_id if opened else None,
+            agent=opened.started.agent if opened else "",
+            task=opened.started.task if opened else None,
+            task_id=opened.started.task_id if opened else None,
             closed=closed,
             blocked_again=state.last is not None and state.last.ended.blocked.split() == fact.blocked.split(),
             fewer=progress.fewer(state, found.tasks),
             counts=policy.counts,
             cut=cut,
             resumed=opened is not None and opened.session is not None,
-            audit=opened is not None and opened.audit,
+            audit=opened is not None and opened.started.audit,
         ),
         lifetime=state.lifetime.worked(fact),
         rounds=state.rounds + policy.counts,
         cut_rounds=state.cut_rounds + cut,
-        printed=Printed(round=fact.round, agent=opened.agent if opened else "") if is_over else state.printed,
+        printed=Printed(round=fact.round, agent=opened.started.agent if opened else "") if is_over else state.printed,
         output="" if is_over else state.output,
         rounds_this_run=state.rounds_this_run + policy.counts,
         worked_this_run=state.worked_this_run or found.progress,
@@ -316,7 +309,7 @@ def _round_ended(state: LoopState, fact: RoundEnded) -> LoopState:
         tasks=found.tasks or state.tasks,
         added=() if found.tasks else state.added,
         fewest=progress.fewest_of(state, found.tasks),
-        tallies=progress.tallies_after_round(state, opened.task_id, opened.task or "", fact)
+        tallies=progress.tallies_after_round(state, opened.started.task_id, opened.started.task or "", fact)
         if opened
         else state.tallies,
         doubted=_doubted(state, fact),
@@ -353,7 +346,7 @@ def _doubted(state: LoopState, fact: RoundEnded) -> tuple[str, ...]:
     """A later round confirms a box that it had nothing else to do for, and did something; or that it calls done."""
     opened, left = state.open_round, tuple(task for task in state.doubted if task not in fact.found.closed)
     if state.ticks is Ticks.DOUBT and fact.outcome is Outcome.OK and opened:
-        worked = opened.task_id is None and (fact.found.work or fact.found.tree) != opened.work
+        worked = opened.started.task_id is None and (fact.found.work or fact.found.tree) != opened.work
         left = tuple(task for task in left if not worked and not any(same_title(task, each) for each in fact.already))
     return _joined(left, fact.found.doubted)
 
@@ -374,9 +367,9 @@ def _proofs_after_round(state: LoopState, fact: RoundEnded) -> Proofs:
     ids = tuple(id_ for id_ in (state.tasks.open_ids if state.tasks else ()) if fact.found.tasks and fact.found.closed)
     ids = tuple(id_ for id_ in ids if fact.found.tasks and id_ not in fact.found.tasks.open_ids)
     tasks = fact.found.closed
-    if fact.claim and fact.claim.status == TaskStatus.DONE and opened.task_id:
-        ids, tasks = (opened.task_id,), (opened.task or opened.task_id,)
-    own = proof.Begun(task=opened.task_id or "", tree=opened.tree, red=_red(state))
+    if fact.claim and fact.claim.status == TaskStatus.DONE and opened.started.task_id:
+        ids, tasks = (opened.started.task_id,), (opened.started.task or opened.started.task_id,)
+    own = proof.Begun(task=opened.started.task_id or "", tree=opened.started.tree, red=_red(state))
     return proof.closed(known, ids, tasks, own, fact.found.tree)
 
 

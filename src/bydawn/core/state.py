@@ -14,6 +14,7 @@ from bydawn.core.facts import (
     Obstructed,
     PauseRequested,
     RoundEnded,
+    RoundStarted,
     RunStarted,
     StopRequested,
     WaitStarted,
@@ -47,16 +48,13 @@ class OpenRound(msgspec.Struct, frozen=True, kw_only=True):
 
     round: int
     started_at: datetime
-    cookie: str
-    agent: str
-    task: str | None
-    task_id: str | None = None
-    work: str = ""
-    session: str | None = None
-    notes: tuple[NoteAdded, ...] = ()
-    task_text: str = ""
-    tree: str = ""
-    audit: bool = False
+    started: RoundStarted
+    session: str | None = None  # once it is known
+    notes: tuple[NoteAdded, ...] = ()  # in its prompt
+
+    @property
+    def work(self) -> str:
+        return self.started.work or self.started.tree
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):

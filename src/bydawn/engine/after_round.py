@@ -44,7 +44,7 @@ class AfterRound:
         reading = self._effects.list.read(state, known)
         closed = self._effects.list.closed_since(known) if reading and not reading.problem else ()
         idle = (found.work or found.tree) == (opened.work if opened else state.work)
-        own = opened.task_id if opened else last.task_id if last else None
+        own = opened.started.task_id if opened else last.task_id if last else None
         # A task on which earlier rounds have worked may be ticked in one that only looks.
         worked_on = self._effects.list.name_of(own) if progress.tally_of(state.tallies, own).progress else None
         doubted = tuple(task for task in closed if task != worked_on) if idle else ()

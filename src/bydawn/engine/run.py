@@ -361,9 +361,9 @@ class Engine:
         found = self._after_round.of_round(round_, self._effects.snapshot(keep_as=tree_after(round_)))
         used = used_by(ended, self.state.conversation(ended.session), listener.spent)
         opened = self.state.open_round
-        said = claims.from_reply(reply, ended.outcome, self.loop, opened.task_id if opened else None)
+        said = claims.from_reply(reply, ended.outcome, self.loop, opened.started.task_id if opened else None)
         promised = self._promise(ended, said, found)
-        before = self.state.last.ended.open if self.state.last and opened and opened.tree == found.tree else ()
+        before = self.state.last.ended.open if self.state.last and opened and opened.started.tree == found.tree else ()
         settles = said.nothing_open or promised is Promised.GIVEN
         self._effects.record(
             RoundEnded(

@@ -16,7 +16,7 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain
 from bydawn.core.values import Decided, Now, Status
 from bydawn.operations.reasons import evidence
-from bydawn.operations.rounds import Field
+from bydawn.operations.sentences import Field
 from bydawn.store.ledger import records
 from bydawn.store.registry import Standing
 

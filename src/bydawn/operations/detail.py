@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from bydawn.core import completion
-from bydawn.core.history import Attempt
+from bydawn.core.facts import ChecksEnded, RoundEnded
 from bydawn.core.loop import CommitMode, Loop
 from bydawn.core.proof import ChangedTest, Noticed
 from bydawn.core.records import Entry, line_of
@@ -15,24 +15,15 @@ from bydawn.core.state import LoopState
 from bydawn.core.text import duration, plain, shorten
 from bydawn.core.values import Commands, Promised, Status, Usage, Verdict
 from bydawn.core.verdicts import in_the_way
-from bydawn.operations import outputs, reasons
+from bydawn.operations import reasons
 from bydawn.operations.amounts import named_rounds, plural, progress, used
 from bydawn.operations.changed import Changed, changed
 from bydawn.operations.next_steps import next_steps
 from bydawn.operations.pending import asked, asked_words
 from bydawn.operations.plan import shared
-from bydawn.operations.rounds import (
-    OVER_BUDGET,
-    WHY_OVER_BUDGET,
-    EndedRoundView,
-    Field,
-    RoundView,
-    of_commit,
-    outcome_of,
-    round_view,
-    rounds,
-    the_round,
-)
+from bydawn.operations.recent import rounds, the_round
+from bydawn.operations.rounds import RoundRow, RoundView, of_commit, round_view
+from bydawn.operations.sentences import Field
 from bydawn.operations.stuck import stuck
 from bydawn.operations.views import LoopView, limited_now, liveness, loop_view
 from bydawn.store.registry import Standing, beside
@@ -114,8 +105,8 @@ class LoopDetail(LoopView, frozen=True, kw_only=True):
 def loop_detail(standing: Standing, only: int | None = None) -> LoopDetail:
     """Everything about a loop; with `only`, just that one of its rounds."""
     loop, state = standing.loop, standing.state
-    attempts = rounds(standing)
-    chosen = attempts if only is None else [the_round(standing, only)]
+    rows = rounds(standing)
+    chosen = rows if only is None else [the_round(standing, only)]
     return LoopDetail(
         **asdict(loop_view(standing, next_steps(standing))),
         prompt=loop.prompt,
@@ -128,10 +119,10 @@ def loop_detail(standing: Standing, only: int | None = None) -> LoopDetail:
         aside=state.settled.aside,
         skipped=state.settled.skipped,
         put_back=reasons.put_back(standing),
-        usage_by_task=usage_by_task(attempts),
+        usage_by_task=usage_by_task(rows),
         notes_waiting=[note.text for note in state.notes],
         changed=changed(standing),
-        rounds=[round_view(attempt) for attempt in chosen],
+        rounds=[*map(round_view, chosen)],
         folder=str(standing.folder),
         recorded=records_view(standing),
     )
@@ -151,26 +142,17 @@ def records_view(standing: Standing) -> RecordsView | None:
     )
 
 
-def usage_by_task(attempts: list[Attempt]) -> dict[str, Usage]:
+def usage_by_task(rows: list[RoundRow]) -> dict[str, Usage]:
     """What each task has used in all its rounds; without tasks whose agents report nothing."""
     used: dict[str, Usage] = {}
-    for attempt in attempts:
-        task, usage = attempt.started.task, attempt.ended.usage if attempt.ended else None
+    for row in rows:
+        task, usage = row.attempt.started.task, row.usage
         if task and usage:
             used[task] = usage.plus(used.get(task))
     return used
 
 
 # -- line by line ------------------------------------------------------------------------------------------------------
-
-
-class CheckView(msgspec.Struct, frozen=True, kw_only=True):
-    """One check of a round: its command, its result and, if it failed, the end of its output."""
-
-    command: str
-    answer: str
-    printed: tuple[str, ...] = ()
-    output: str = ""  # the file with all of it
 
 
 def loop_fields(standing: Standing, found: Changed | None = None) -> Iterator[Field]:
@@ -233,7 +215,7 @@ def _recorded(standing: Standing) -> Iterator[Field]:
 
 def _why_stuck(standing: Standing) -> Iterator[Field]:
     """What a person needs to decide, before everything else."""
-    found = stuck(standing, rounds(standing))
+    found = stuck(standing, [row.attempt for row in rounds(standing)])
     if found.task:
         yield Field("Task", f"{shorten(plain(found.task), 200)}   {found.place or ''}".rstrip())
     yield from _failed_checks(standing)
@@ -314,43 +296,41 @@ def _findings(standing: Standing) -> Iterator[Field]:
 # -- a round -----------------------------------------------------------------------------------------------------------
 
 
-def round_fields(standing: Standing, attempt: Attempt) -> Iterator[Field]:
+def round_fields(standing: Standing, row: RoundRow) -> Iterator[Field]:
     """Everything about a round except its checks."""
-    view, outcome = round_view(attempt), outcome_of(attempt, alive=standing.alive)
-    yield Field("Round", f"{view.round} of {standing.loop.id}, {outcome}")
-    if view.task:
-        yield Field("Task", view.task)
-    yield Field("Agent", view.agent)
-    if isinstance(view, EndedRoundView):
-        if outcome == OVER_BUDGET:
-            view = msgspec.structs.replace(view, detail=WHY_OVER_BUDGET)
-        yield from _ended_round(view)
+    attempt = row.attempt
+    yield Field("Round", f"{row.number} of {standing.loop.id}, {row.result}")
+    if attempt.started.task:
+        yield Field("Task", attempt.started.task)
+    yield Field("Agent", attempt.started.agent)
+    if attempt.ended:
+        yield from _ended_round(attempt.ended, attempt.checks, row.why or attempt.ended.detail)
     if commit := attempt.commit:
         yield from (Field("Commit", remark.text) for remark in of_commit(commit))
         yield from (Field("", line) for line in commit.excerpt.splitlines()[-_LINES_OF_GIT:])
 
 
-def _ended_round(view: EndedRoundView) -> Iterator[Field]:
-    checks = f", checks {duration(view.check_seconds or 0)}" if view.verdicts else ""
-    yield Field("Took", f"{duration(view.seconds)}{checks}")
-    if view.detail:
-        yield Field("Ended", view.detail)
-    changes = view.files_changed
-    lines = f", {view.lines.words}" if view.lines else ""
+def _ended_round(ended: RoundEnded, checks: ChecksEnded | None, why: str) -> Iterator[Field]:
+    took = f", checks {duration(checks.seconds)}" if checks and checks.verdicts else ""
+    yield Field("Took", f"{duration(ended.seconds)}{took}")
+    if why:
+        yield Field("Ended", why)
+    found, changes = ended.found, ended.found.changes
+    lines = f", {changes.lines.words}" if changes.lines else ""
     yield Field("Files", f"+{changes.added} ~{changes.modified} -{changes.deleted}{lines}")
     yield from (Field("", path) for path in changes.paths)
-    if view.usage:
-        yield Field("Used", used(view.usage))
-    if view.tampered:
-        yield Field("Changed", f"protected: {', '.join(view.tampered)}{' (put back)' if view.restored else ''}")
-    if view.blocked:
-        yield Field("Blocked", view.blocked)
-    yield from (Field("Denied", text) for text in view.denied)
-    yield from _commands(view.commands)
-    yield Field("Said", view.said or "nothing")
-    if view.promise is not Promised.ABSENT:
-        yield Field("Promise", view.promise)
-    yield from (Field("Ended", f"process left behind: {left}") for left in view.leftovers)
+    if ended.usage:
+        yield Field("Used", used(ended.usage))
+    if found.tampered:
+        yield Field("Changed", f"protected: {', '.join(found.tampered)}{' (put back)' if found.restored else ''}")
+    if ended.blocked:
+        yield Field("Blocked", ended.blocked)
+    yield from (Field("Denied", text) for text in ended.denied)
+    yield from _commands(ended.commands)
+    yield Field("Said", ended.said or "nothing")
+    if ended.promise is not Promised.ABSENT:
+        yield Field("Promise", ended.promise)
+    yield from (Field("Ended", f"process left behind: {left}") for left in ended.leftovers)
 
 
 def _commands(commands: Commands) -> Iterator[Field]:
@@ -362,16 +342,7 @@ def _commands(commands: Commands) -> Iterator[Field]:
     yield from (Field("", text) for text in commands.failures)
 
 
-def check_views(standing: Standing, view: RoundView) -> Iterator[CheckView]:
-    """The checks of a round; failing ones with the end of their output, which the next prompt contains too."""
-    for verdict in view.verdicts:
-        answer, printed = "pass" if verdict.passed else verdict.detail, _printed(verdict)
-        if verdict.passed or printed in ([], [verdict.detail]):
-            yield CheckView(command=verdict.check, answer=answer)
-            continue
-        output = outputs.place(standing.folder.round_file(view.round, verdict.output)) if verdict.output else ""
-        yield CheckView(command=verdict.check, answer=answer, printed=tuple(printed[-_LAST_LINES:]), output=output)
-
-
-def _printed(verdict: Verdict) -> list[str]:
-    return [line.rstrip() for line in plain(verdict.excerpt).splitlines() if line.strip()]
+def last_printed(verdict: Verdict) -> list[str]:
+    """The end of a failing check's output, which the next prompt contains too, unless its result says it all."""
+    lines = [line.rstrip() for line in plain(verdict.excerpt).splitlines() if line.strip()]
+    return [] if verdict.passed or lines == [verdict.detail] else lines[-_LAST_LINES:]

@@ -12,7 +12,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.history import Attempt
 from bydawn.core.redact import Secrets
 from bydawn.core.text import fit, plain, visible
-from bydawn.operations.rounds import the_round
+from bydawn.operations.recent import the_round
 from bydawn.operations.steer import secrets_of
 from bydawn.store.registry import Standing
 from bydawn.system.git import Git
@@ -107,8 +107,8 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
 
 def round_diff(standing: Standing, number: int, since: int | None = None, whole_file: str | None = None) -> Diff:
     """What a round changed, or all rounds from `since` to it; of `whole_file` every line."""
-    last = the_round(standing, number)
-    first = last if since is None or since == number else the_round(standing, since)
+    last = the_round(standing, number).attempt
+    first = last if since is None or since == number else the_round(standing, since).attempt
     if first.round > number:
         raise UserError(f"round {first.round} came after round {number}", hint="compare with an earlier round")
     empty = Diff(since=first.round, number=number)

@@ -10,7 +10,7 @@ import msgspec
 from bydawn.core.errors import UserError
 from bydawn.core.worklist import is_believed
 from bydawn.operations.preconditions import refuse_inside_a_round
-from bydawn.operations.rounds import rounds
+from bydawn.operations.recent import rounds
 from bydawn.store.registry import Standing
 from bydawn.system.git import Git
 from bydawn.system.reading import read_inside, read_text
@@ -75,7 +75,7 @@ def _kept(standing: Standing) -> Iterator[LastList]:
 
 
 def _trees(standing: Standing) -> Iterator[tuple[str, str]]:
-    for attempt in reversed(rounds(standing)[-_LOOKED_AT:]):
+    for attempt in [row.attempt for row in rounds(standing)[: -_LOOKED_AT - 1 : -1]]:
         if attempt.ended and not attempt.ended.unseen:
             yield attempt.ended.found.tree, f"as round {attempt.round} left it"
         yield attempt.started.tree, f"as round {attempt.round} found it"

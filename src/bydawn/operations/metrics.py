@@ -10,7 +10,7 @@ import msgspec
 from bydawn.core.state import LoopState
 from bydawn.core.values import End, Usage
 from bydawn.operations.amounts import plural, used
-from bydawn.operations.rounds import Field
+from bydawn.operations.sentences import Field
 from bydawn.store.registry import Standing
 
 _UNKNOWN = "—"  # never zero

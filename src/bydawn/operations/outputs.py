@@ -120,7 +120,7 @@ def activity(standing: Standing) -> str:
         hide(plain(line))
     lines, said = ((opened.round, line) for line in last_lines(path, _LAST)), ""
     try:
-        for event in events(standing, lines, opened.agent):
+        for event in events(standing, lines, opened.started.agent):
             if isinstance(event, Message | Activity | CommandEnded):
                 said = hide(plain(event.text)).strip() or said
     except (UserError, ValueError, KeyError):  # the agent's program, or its lines, are not what they were

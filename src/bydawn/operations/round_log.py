@@ -14,8 +14,8 @@ from bydawn.core.redact import HIDDEN, Secrets, rewritten
 from bydawn.core.text import is_plain, plain
 from bydawn.operations import outputs
 from bydawn.operations.outputs import Line
+from bydawn.operations.recent import the_round
 from bydawn.operations.round_output import RoundOutput
-from bydawn.operations.rounds import the_round
 from bydawn.operations.steer import secrets_of
 from bydawn.store.registry import Standing
 
@@ -79,7 +79,7 @@ def says_something(event: Event) -> bool:
 
 def has_failed(standing: Standing, round_: int) -> bool:
     """Has a round ended, and not well?"""
-    ended = the_round(standing, round_).ended if round_ else None
+    ended = the_round(standing, round_).attempt.ended if round_ else None
     return ended is not None and ended.outcome is not Outcome.OK
 
 
@@ -238,7 +238,7 @@ class _Log:
         Only what `matters`: to hide secrets takes longer than all the rest.
         """
         opened, hide = self._standing.state.open_round, self._secrets.line_by_line()
-        agent = opened.agent if opened and opened.round == self._output.round else ""
+        agent = opened.started.agent if opened and opened.round == self._output.round else ""
         for line, said in outputs.events_by_line(self._standing, lines, agent):
             self._said = self._said or says_something(said)
             if matters(readable(said)):

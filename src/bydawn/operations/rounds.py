@@ -2,44 +2,29 @@
 
 from collections.abc import Iterator
 from datetime import datetime
+from enum import StrEnum
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from msgspec.structs import asdict
+from msgspec.structs import replace
 
 from bydawn.core import completion
 from bydawn.core.breakers import limits_of
-from bydawn.core.errors import NotFound
 from bydawn.core.facts import ChecksEnded, CommitEnded, RoundEnded
-from bydawn.core.history import Attempt, History
+from bydawn.core.history import Attempt
 from bydawn.core.loop import Loop, Ticks
 from bydawn.core.outcome import Ending, Exit, Outcome, imposed
-from bydawn.core.progress import is_enough, tally_of
+from bydawn.core.progress import is_enough, proven, result_of, tally_of
 from bydawn.core.proof import Answer
 from bydawn.core.state import LoopState
 from bydawn.core.text import plain
-from bydawn.core.values import UNCLEAR, Commands, LineCounts, Promised, TaskStatus, Usage, Verdict
+from bydawn.core.values import UNCLEAR, Commands, LineCounts, Promised, Result, TaskStatus, Usage, Verdict
 from bydawn.operations.amounts import plural
-from bydawn.store.ledger import records
-from bydawn.store.registry import Standing
 
 OVER_BUDGET = "over budget"
 NONE_WORKED = "no command worked"
+TASK_DONE = "task done"
 WHY_OVER_BUDGET = "stopped because the budget was used up"
-
-
-class RoundView(msgspec.Struct, frozen=True, kw_only=True):
-    """A round of `show --json`; fields have the names they have in facts."""
-
-    round: int
-    task: str | None
-    notes: tuple[str, ...]
-    agent: str
-    session: str | None
-    started_at: datetime
-    ended_at: datetime | None
-    outcome: Outcome | None
-    verdicts: tuple[Verdict, ...]
 
 
 class FilesChanged(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,50 +36,39 @@ class FilesChanged(msgspec.Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...]  # the first few
 
 
-class EndedRoundView(RoundView, frozen=True, kw_only=True):
-    """A round that has ended."""
+class RoundView(msgspec.Struct, frozen=True, kw_only=True):
+    """A round of `show --json`, fields named as in facts; those from `detail` on are there once it has ended."""
 
-    detail: str
-    exit_code: int | None
-    files_changed: FilesChanged
-    lines: LineCounts | None  # that it added and removed; None: unknown
-    progress: bool
-    closed: tuple[str, ...]
-    promise: Promised
-    doubted: tuple[str, ...]
-    blocked: str | None
-    tampered: tuple[str, ...]
-    restored: bool
-    said: str
-    seconds: float
-    usage: Usage | None
-    denied: tuple[str, ...]
-    commands: Commands
-    leftovers: tuple[str, ...]
+    round: int
+    task: str | None
+    notes: tuple[str, ...]
+    agent: str
+    session: str | None
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: Outcome | None  # of its agent's turn, …
+    result: str  # … and what it came to
+    verdicts: tuple[Verdict, ...]
+    detail: str | UnsetType = UNSET
+    exit_code: int | UnsetType | None = UNSET
+    files_changed: FilesChanged | UnsetType = UNSET
+    lines: LineCounts | UnsetType | None = UNSET  # that it added and removed; None: unknown
+    progress: bool | UnsetType = UNSET
+    closed: tuple[str, ...] | UnsetType = UNSET
+    promise: Promised | UnsetType = UNSET
+    doubted: tuple[str, ...] | UnsetType = UNSET
+    blocked: str | UnsetType | None = UNSET
+    tampered: tuple[str, ...] | UnsetType = UNSET
+    restored: bool | UnsetType = UNSET
+    said: str | UnsetType = UNSET
+    seconds: float | UnsetType = UNSET
+    usage: Usage | UnsetType | None = UNSET
+    denied: tuple[str, ...] | UnsetType = UNSET
+    commands: Commands | UnsetType = UNSET
+    leftovers: tuple[str, ...] | UnsetType = UNSET
     check_seconds: float | UnsetType = UNSET  # unset if no check ran
     commit: str | UnsetType = UNSET  # its id; unset if nothing of it was committed, …
     not_committed: str | UnsetType = UNSET  # … and why, if that failed
-
-
-class RoundRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A round as the cells of a table."""
-
-    number: int
-    task: str
-    agent: str
-    seconds: float | None
-    files: str
-    check: str
-    result: str
-    tasks_done: str = ""  # `2/6`
-    usage: Usage | None = None
-
-
-class Field(msgspec.Struct, frozen=True):
-    """A line with a label; empty if the label above still applies."""
-
-    label: str
-    text: str
 
 
 class Remark(msgspec.Struct, frozen=True):
@@ -104,22 +78,49 @@ class Remark(msgspec.Struct, frozen=True):
     for_agent: bool = False  # the next prompt contains it too
 
 
-def rounds(standing: Standing) -> list[Attempt]:
-    """The rounds of a loop, in order."""
-    return History(records(standing.folder)).attempts
+class Tick(StrEnum):
+    """How a round came out, or what was between two rounds, as one sign of a strip."""
+
+    CLOSED = "closed"  # its checks passed, or it has none, and a task was closed
+    PASSED = Result.PASSED
+    RED = Result.RED
+    WORKED = Result.WORKED
+    IDLE = Result.IDLE
+    FAILED = Result.FAILED
+    CUT = Result.CUT
+    RUNNING = "running"
+    WAITED = "waited"
+    SLEPT = "slept"
 
 
-def the_round(standing: Standing, number: int) -> Attempt:
-    for attempt in rounds(standing):
-        if attempt.round == number:
-            return attempt
-    raise NotFound(
-        f"the loop {standing.loop.id} has no round {number}", hint=f"its last round so far is {standing.state.round}"
-    )
+class RoundRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A round as it is told everywhere: the cells of a row, and remarks below it."""
+
+    attempt: Attempt
+    number: int
+    task: str
+    result: str
+    tick: Tick
+    agent: str = ""  # where several work on the loop
+    seconds: float | None = None  # with its checks
+    files: str = ""
+    check: str = "—"
+    tasks_done: str = ""  # `2/6`
+    usage: Usage | None = None
+    why: str = ""  # its agent's turn did not end as it should
+    remarks: tuple[Remark, ...] = ()
+    sent_in: int | None = None  # the round whose prompt had those that are for the agent
+    open_tasks: int | None = None  # after it
+
+    def told(self, remark: Remark) -> str:
+        """A remark, and where the agent was told about it."""
+        sent = f" → sent to the agent in round {self.sent_in}" if remark.for_agent and self.sent_in else ""
+        return f"{remark.text}{sent}"
 
 
-def round_view(attempt: Attempt) -> RoundView:
-    started, ended, checks = attempt.started, attempt.ended, attempt.checks
+def round_view(row: RoundRow) -> RoundView:
+    attempt = row.attempt
+    started, ended, checks, commit = attempt.started, attempt.ended, attempt.checks, attempt.commit
     begun = RoundView(
         round=started.round,
         task=started.task,
@@ -129,26 +130,27 @@ def round_view(attempt: Attempt) -> RoundView:
         started_at=attempt.started_at,
         ended_at=attempt.ended_at,
         outcome=ended.outcome if ended else None,
+        result=row.result,
         verdicts=checks.verdicts if checks else (),
     )
     if ended is None:
         return begun
-    commit, changes = attempt.commit, ended.found.changes
-    return EndedRoundView(
-        **asdict(begun),
+    found, changes = ended.found, ended.found.changes
+    return replace(
+        begun,
         detail=ended.detail,
         exit_code=ended.exit_code,
         files_changed=FilesChanged(
             added=changes.added, modified=changes.modified, deleted=changes.deleted, paths=changes.paths
         ),
         lines=changes.lines,
-        progress=ended.found.progress,
-        closed=ended.found.closed,
+        progress=found.progress,
+        closed=found.closed,
         promise=ended.promise,
-        doubted=ended.found.doubted,
+        doubted=found.doubted,
         blocked=ended.blocked or None,
-        tampered=ended.found.tampered,
-        restored=ended.found.restored,
+        tampered=found.tampered,
+        restored=found.restored,
         said=ended.said,
         seconds=ended.seconds,
         usage=ended.usage,
@@ -164,51 +166,49 @@ def round_view(attempt: Attempt) -> RoundView:
 # -- as a row ----------------------------------------------------------------------------------------------------------
 
 
-def past_row(attempt: Attempt, *, alive: bool) -> RoundRow:
-    """The row of a recorded round; `alive` says whether a round without an end still runs."""
-    started, ended, checks = attempt.started, attempt.ended, attempt.checks
-    return RoundRow(
+def row_of(attempt: Attempt, loop: Loop, then: LoopState, *, alive: bool = False, settled: bool = False) -> RoundRow:
+    """The row of a round. `then` is the state when it was over; `alive` says whether one without an end still runs,
+    and `settled` whether its task was called done by every measure since."""
+    started, ended, checks, commit = attempt.started, attempt.ended, attempt.checks, attempt.commit
+    row = RoundRow(
+        attempt=attempt,
         number=started.round,
         task=plain(started.task or ""),
-        agent=plain(started.agent),
-        seconds=ended.seconds + (checks.seconds if checks else 0) if ended else None,
-        files=_files(ended) if ended else "",
-        check=check_words(checks),
-        usage=ended.usage if ended else None,
-        result=outcome_of(attempt, alive=alive),
+        agent=plain(started.agent) if loop.others else "",
+        result="running" if alive else Outcome.INTERRUPTED.value,
+        tick=Tick.RUNNING if alive else Tick.CUT,
     )
-
-
-def outcome_of(attempt: Attempt, *, alive: bool) -> str:
-    """How a round ended; without an end, in a loop that no longer runs, it was interrupted."""
-    if attempt.ended is None:
-        return "running" if alive else Outcome.INTERRUPTED.value
-    if attempt.ended.outcome is Outcome.OK and attempt.ended.commands.all_failed:
-        return NONE_WORKED
-    is_over = is_over_budget(attempt.ended, stop_requested=attempt.stop_requested)
-    return OVER_BUDGET if is_over else attempt.ended.outcome.value
-
-
-def row_at_end(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> RoundRow:
-    """The row of a round that has just ended; `state` is the one after it."""
-    return RoundRow(
-        number=ended.round,
-        task=plain(ended.said) or "—",
-        agent="",
+    if ended is None:
+        return row
+    tasks, why = then.tasks, WHY_OVER_BUDGET if is_over_budget(ended, then) else plain(ended.detail)
+    return replace(
+        row,
+        task=row.task or plain(ended.said) or "—",
         seconds=ended.seconds + (checks.seconds if checks else 0),
-        files=_files(ended),
+        files=files_words(ended),
         check=check_words(checks),
-        result=_result(ended, checks, loop, state),
-        tasks_done=tasks_done(state),
+        result=_result(ended, checks, loop, then, settled=settled),
+        tick=_tick(ended, checks, closed=settled or bool(ended.found.closed)),
+        tasks_done=tasks_done(then),
         usage=ended.usage,
+        why=why if ended.outcome is not Outcome.OK else "",
+        remarks=(*remarks(ended, checks, loop, then), *(of_commit(commit) if commit else ())),
+        open_tasks=tasks.open if tasks and not tasks.problem else None,
     )
+
+
+def _tick(ended: RoundEnded, checks: ChecksEnded | None, *, closed: bool) -> Tick:
+    result = result_of(ended)
+    if checks:
+        [result] = proven((result,), red=not checks.passed)
+    return Tick.CLOSED if closed and result is Result.PASSED else Tick(result.value)
 
 
 def tasks_done(state: LoopState) -> str:
     return f"{state.tasks.done}/{state.tasks.total}" if state.tasks else ""
 
 
-def _files(ended: RoundEnded) -> str:
+def files_words(ended: RoundEnded) -> str:
     """`+1 ~2`: how many files it added, changed and deleted."""
     changes = ended.found.changes
     parts = [("+", changes.added), ("~", changes.modified), ("-", changes.deleted)]
@@ -225,21 +225,23 @@ def check_words(checks: ChecksEnded | None) -> str:
     return "pass" if not red else "FAIL" if len(checks.verdicts) == 1 else f"FAIL {len(red)}"
 
 
-def _result(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> str:
+def _result(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState, *, settled: bool) -> str:
     """The result of a round, in a few words."""
-    if is_over_budget(ended, stop_requested=state.stop_now):
+    if is_over_budget(ended, state):
         return OVER_BUDGET
     if ended.outcome is not Outcome.OK:
         return outcome_words(ended.outcome)
     if ended.commands.all_failed:
         return NONE_WORKED
+    if settled and not ended.found.closed:
+        return TASK_DONE
     if not ended.found.progress and state.rounds_without_progress:
         limit = limits_of(loop, state).no_progress
         return f"no change {state.rounds_without_progress}/{limit}" if limit else "no change"
     if checks and not checks.passed:
         return "not yet"
     if ended.found.closed:
-        return "task done" if len(ended.found.closed) == 1 else f"{len(ended.found.closed)} tasks done"
+        return TASK_DONE if len(ended.found.closed) == 1 else f"{len(ended.found.closed)} tasks done"
     return "progress"
 
 
@@ -248,9 +250,9 @@ def outcome_words(outcome: Outcome) -> str:
     return outcome.value.replace("_", " ")
 
 
-def is_over_budget(ended: RoundEnded, *, stop_requested: bool) -> bool:
+def is_over_budget(ended: RoundEnded, then: LoopState) -> bool:
     """Did the budget end this round? Its record says "on request", but no person made one."""
-    return not stop_requested and (ended.outcome, ended.detail) == imposed(Exit(ending=Ending.ASKED))
+    return not then.stop_now and (ended.outcome, ended.detail) == imposed(Exit(ending=Ending.ASKED))
 
 
 def usage_columns(loop: Loop, state: LoopState) -> frozenset[str]:
@@ -268,7 +270,7 @@ def usage_columns(loop: Loop, state: LoopState) -> frozenset[str]:
 
 def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: LoopState) -> Iterator[Remark]:
     """Remarks about a round that has just ended; `state` is the one after it."""
-    if is_over_budget(ended, stop_requested=state.stop_now):
+    if is_over_budget(ended, state):
         yield Remark(WHY_OVER_BUDGET)
     elif ended.outcome is not Outcome.OK and ended.detail:
         yield Remark(plain(ended.detail))

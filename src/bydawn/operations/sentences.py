@@ -20,9 +20,15 @@ from bydawn.core.verdicts import in_the_way
 from bydawn.operations.amounts import plural, rounds, totals
 from bydawn.operations.check_programs import steering_files
 from bydawn.operations.pending import asked, asked_words, waiting_words
-from bydawn.operations.rounds import Field
 
 WARNING = "!"
+
+
+class Field(msgspec.Struct, frozen=True):
+    """A line with a label; empty if the label above still applies."""
+
+    label: str
+    text: str
 
 
 class Sentence(msgspec.Struct, frozen=True):

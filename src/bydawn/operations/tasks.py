@@ -266,7 +266,7 @@ def settle(standing: Standing, words: Iterable[str], status: TaskStatus) -> Iter
             task=task,
             taken_by=answer.taken_by,
             stranded=tuple(each for each in waiting if each.stand is Stand.WAITING),
-            round=opened.round if opened and opened.task_id == task.id else None,
+            round=opened.round if opened and opened.started.task_id == task.id else None,
         )
 
 

@@ -88,7 +88,7 @@ def loop_view(standing: Standing, offers: Iterable[Next] = ()) -> LoopView:
         round=state.round,
         rounds_limit=limits_of(loop, state).rounds or None,
         tasks=TaskCounts(open=state.tasks.open, done=state.tasks.done) if state.tasks else None,
-        agent=state.open_round.agent if state.open_round else loop.agent,
+        agent=state.open_round.started.agent if state.open_round else loop.agent,
         agents=loop.pool,
         limited=limited_now(standing),
         sandbox=loop.sandbox,

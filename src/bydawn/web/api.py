@@ -16,8 +16,9 @@ from bydawn.operations.health import Health, health, of_service
 from bydawn.operations.leftovers import with_leftovers
 from bydawn.operations.metrics import Metrics, metrics
 from bydawn.operations.next_steps import next_steps
+from bydawn.operations.recent import the_round
 from bydawn.operations.round_log import LogPage, log_page
-from bydawn.operations.rounds import EndedRoundView, RoundView, round_view, the_round
+from bydawn.operations.rounds import RoundView, round_view
 from bydawn.operations.startable import Startable
 from bydawn.operations.views import LoopView, by_need, loop_view, with_current_tasks
 from bydawn.store.ledger import read
@@ -138,7 +139,7 @@ def get_loop(call: Call) -> LoopDetail:
     return loop_detail(standing)
 
 
-def get_round(call: Call) -> EndedRoundView | RoundView:
+def get_round(call: Call) -> RoundView:
     return round_view(the_round(readable(call.standing), call.number("number")))
 
 

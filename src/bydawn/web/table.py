@@ -10,7 +10,7 @@ from starlette.routing import compile_path
 from bydawn.core.digests import sha256
 from bydawn.core.errors import NotFound, UserError
 from bydawn.core.layout import PROMPT, REPLY, STDERR, STDOUT
-from bydawn.operations.rounds import the_round
+from bydawn.operations.recent import the_round
 from bydawn.web import api, forms, openapi
 from bydawn.web.acts import VERBS
 from bydawn.web.auth import Access
@@ -32,9 +32,9 @@ def raw_file(call: Call) -> Raw:
     """A file of a round: looked up by its word, never by a path."""
     number, word = call.number("number"), call.path["word"]
     standing = readable(call.standing)
-    attempt = the_round(standing, number)
+    checks = the_round(standing, number).attempt.checks
     names = dict(_RAW)
-    for place, verdict in enumerate(attempt.checks.verdicts if attempt.checks else (), 1):
+    for place, verdict in enumerate(checks.verdicts if checks else (), 1):
         if verdict.output:
             names[f"check-{place}"] = verdict.output
     if word not in names:

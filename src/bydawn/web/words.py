@@ -18,7 +18,7 @@ from bydawn.core.values import Usage
 from bydawn.core.worklist import Stand
 from bydawn.operations import amounts, detail, outputs, pending, reasons, views
 from bydawn.operations.amounts import plural
-from bydawn.operations.recent import Tick
+from bydawn.operations.rounds import Tick
 from bydawn.store.registry import Standing
 from bydawn.system.user_folders import tilde
 from bydawn.web import markdown

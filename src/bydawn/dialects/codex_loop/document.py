@@ -186,7 +186,7 @@ def _tasks(loop: Loop, state: LoopState, history: History) -> tuple[dict[str, Ta
     else:  # nothing can be said about what is gone
         there |= history.tasks.keys() - settled.keys()
     # Only the one that is worked on, or comes next, is ready or in progress.
-    following = opened.task_id if opened else reading.next_id if reading else None
+    following = opened.started.task_id if opened else reading.next_id if reading else None
     words = {id_: _STATUS[status] for id_, status in settled.items()}
     if following and following not in settled:
         known = history.tasks.get(following, Worked())
@@ -204,7 +204,7 @@ def _task(id_: str, loop: Loop, state: LoopState, known: Worked) -> Task:
     ended = last.ended if last else None
     session = next((each.id for each in state.sessions if each.task_id == id_), None)
     number = last.round if last else None
-    if opened and opened.task_id == id_:
+    if opened and opened.started.task_id == id_:
         session, number = opened.session or session, opened.round
     blocked = moved if moved and moved.status is TaskStatus.ASIDE else None
     failures = tally_of(state.tallies, id_).failures

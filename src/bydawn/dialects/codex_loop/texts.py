@@ -94,7 +94,7 @@ def next_steps(loop: Loop, state: LoopState, stopped: LoopStopped, folder: str =
 
 def begin_line(state: LoopState) -> str:
     """`[iteration 3/30] task: 002-parser (1/2 done)`."""
-    task, tasks = (state.open_round.task_id if state.open_round else "") or "", state.tasks
+    task, tasks = (state.open_round.started.task_id if state.open_round else "") or "", state.tasks
     done = f" ({tasks.done}/{tasks.total} done)" if tasks else ""
     return f"{_numbered(state, state.rounds_this_run + 1)} task: {shorten(plain(task), 80)}{done}"
 

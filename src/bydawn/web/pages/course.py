@@ -7,7 +7,8 @@ import msgspec
 
 from bydawn.core.breakers import limits_of
 from bydawn.core.text import duration
-from bydawn.operations.recent import PastRound, Recent, Tick
+from bydawn.operations.recent import Recent
+from bydawn.operations.rounds import RoundRow, Tick
 from bydawn.store.registry import Standing
 
 WIDTH, HEIGHT = 240, 58
@@ -61,13 +62,13 @@ def course(standing: Standing, history: Recent) -> Course | None:
     return Course(first=rounds[0].number, last=rounds[-1].number, plots=plots, table=table)
 
 
-def _figures(row: PastRound) -> Figures:
+def _figures(row: RoundRow) -> Figures:
     ended = row.attempt.ended
     usage, lines = (ended.usage, ended.found.changes.lines) if ended else (None, None)
     return Figures(
         round=row.number,
         open=row.open_tasks,
-        seconds=row.row.seconds,
+        seconds=row.seconds,
         cost=usage.cost_usd if usage else None,
         added=lines.added if lines else None,
         removed=lines.removed if lines else None,
@@ -101,7 +102,7 @@ def _curve(points: Sequence[tuple[float, float]], *, steps: bool) -> tuple[Shape
     return Shape("path", "area", {"d": area}), Shape("path", "line", {"d": drawn})
 
 
-def _open_tasks(rounds: list[PastRound], table: Sequence[Figures]) -> Plot | None:
+def _open_tasks(rounds: list[RoundRow], table: Sequence[Figures]) -> Plot | None:
     known = [row.open for row in table if row.open is not None]
     if not known:
         return None
@@ -121,7 +122,7 @@ def _open_tasks(rounds: list[PastRound], table: Sequence[Figures]) -> Plot | Non
     )
 
 
-def _minutes(rounds: list[PastRound], table: Sequence[Figures]) -> Plot | None:
+def _minutes(rounds: list[RoundRow], table: Sequence[Figures]) -> Plot | None:
     known = [(row.seconds, row.round) for row in table if row.seconds]
     if not known:
         return None

@@ -98,7 +98,7 @@ def _reading(standing: Standing, found: Document, text: str, *, can_tick: bool) 
     listed = _listed(standing) if found.key == _TODO else {}
     closed = _closed_in(standing)
     opened = standing.state.open_round if standing.alive else None
-    now = opened.task_id if opened else None
+    now = opened.started.task_id if opened else None
     ticks = {}
     for box in boxes:
         item = listed.get(box.line)

@@ -93,7 +93,7 @@ def _said(standing: Standing) -> str:
 def _doing(standing: Standing) -> str:
     """What it works on or waits for, and what was asked of it."""
     state, asked = standing.state, pending.asked(standing.state)
-    task = shorten(plain(state.open_round.task or ""), 80) if state.open_round else ""
+    task = shorten(plain(state.open_round.started.task or ""), 80) if state.open_round else ""
     words = views.hanging(standing) or (pending.waiting_words(state.waiting) if state.waiting else task)
     stops = pending.asked_words(asked) if asked else ""
     return "; ".join(filter(None, (words, plain(state.waiting.reason) if state.waiting else "", stops)))

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from bydawn.core.errors import NotFound, UserError
-from bydawn.operations.recent import PastRound
 from bydawn.operations.round_log import LINES, LogPage, LogRow
 from bydawn.operations.round_log import log_page as page_of_log
+from bydawn.operations.rounds import RoundRow
 from bydawn.store.registry import Standing
 from bydawn.web.calls import Call
 from bydawn.web.loops import readable
@@ -137,7 +137,7 @@ def _end(standing: Standing, number: int) -> dict[str, object]:
     return {"past": past, "ended": ended, "kind": kind, "newer": newer, "running": _running(standing)}
 
 
-def _past(standing: Standing, number: int) -> PastRound | None:
+def _past(standing: Standing, number: int) -> RoundRow | None:
     rounds = recent_of(standing, 1, number + 1).rounds if number else []
     return rounds[-1] if rounds and rounds[-1].number == number else None
 

@@ -10,16 +10,14 @@ from urllib.parse import urlencode
 import msgspec
 
 from bydawn.core.errors import NotFound, UserError
-from bydawn.core.facts import RoundEnded
 from bydawn.core.layout import PROMPT, REPLY, STDERR
-from bydawn.core.outcome import Outcome
 from bydawn.core.text import duration, headline, plain
 from bydawn.core.values import Verdict
 from bydawn.operations import outputs
 from bydawn.operations.diffs import Diff, round_diff
-from bydawn.operations.recent import PastRound, Recent
+from bydawn.operations.recent import Recent
 from bydawn.operations.round_steps import Steps, round_steps
-from bydawn.operations.rounds import OVER_BUDGET, WHY_OVER_BUDGET, outcome_of, red_checks
+from bydawn.operations.rounds import RoundRow, red_checks
 from bydawn.operations.steer import secrets_of
 from bydawn.store.registry import Standing
 from bydawn.web.calls import Call
@@ -118,15 +116,15 @@ def round_page(call: Call) -> Page:
 # -- head --------------------------------------------------------------------------------------------------------------
 
 
-def _head(standing: Standing, around: Recent, past: PastRound) -> dict[str, object]:
+def _head(standing: Standing, around: Recent, past: RoundRow) -> dict[str, object]:
     attempt, ended, checks = past.attempt, past.attempt.ended, past.attempt.checks
     red = {plain(verdict.told) for verdict in checks.verdicts if not verdict.passed} if checks else set()
     said = {remark.text for remark in red_checks(checks)} if checks else set()
     return {
         "kind": KINDS[past.tick],
-        "result": past.row.result,
-        "task": past.row.task if attempt.started.task else "",
-        "detail": _detail(standing, past, ended),
+        "result": past.result,
+        "task": past.task if attempt.started.task else "",
+        "detail": past.why,
         "remarks": [past.told(remark) for remark in past.remarks if remark.text not in said | red],
         "denied": ended.denied if ended else (),
         "ticks": around.ticks,
@@ -138,28 +136,17 @@ def _head(standing: Standing, around: Recent, past: PastRound) -> dict[str, obje
     }
 
 
-def _detail(standing: Standing, past: PastRound, ended: RoundEnded | None) -> str:
-    """Why its agent's turn did not end as it should."""
-    if ended is None or ended.outcome is Outcome.OK:
-        return ""
-    if outcome_of(past.attempt, alive=standing.alive) == OVER_BUDGET:
-        return WHY_OVER_BUDGET
-    return ended.detail
-
-
 # -- checks ------------------------------------------------------------------------------------------------------------
 
 
-def _checks(standing: Standing, address: str, around: Recent, past: PastRound) -> list[CheckRow]:
+def _checks(standing: Standing, address: str, around: Recent, past: RoundRow) -> list[CheckRow]:
     """The failing ones first."""
     verdicts = past.attempt.checks.verdicts if past.attempt.checks else ()
     rows = [_check(standing, address, around, past, place, each) for place, each in enumerate(verdicts, 1)]
     return sorted(rows, key=lambda row: row.verdict.passed)
 
 
-def _check(
-    standing: Standing, address: str, around: Recent, past: PastRound, number: int, verdict: Verdict
-) -> CheckRow:
+def _check(standing: Standing, address: str, around: Recent, past: RoundRow, number: int, verdict: Verdict) -> CheckRow:
     seconds = f" · {duration(verdict.seconds)}" if verdict.seconds else ""
     row = CheckRow(number=number, verdict=verdict, ended=f"{plain(verdict.detail)}{seconds}")
     path = standing.folder.round_file(past.number, verdict.output) if verdict.output else None
@@ -197,7 +184,7 @@ def _printed(standing: Standing, path: Path) -> tuple[list[str], int | None]:
     return lines, count
 
 
-def _same(around: Recent, past: PastRound, verdict: Verdict) -> str:
+def _same(around: Recent, past: RoundRow, verdict: Verdict) -> str:
     """`the same failure as in rounds 7-10`"""
     if verdict.passed or not verdict.fingerprint:
         return ""
@@ -233,7 +220,7 @@ def _steps(standing: Standing, number: int, reply: Callable[[], AgentText | None
     return cache(lambda: round_steps(standing, number, found.text if (found := reply()) else ""))
 
 
-def _text(standing: Standing, address: str, past: PastRound, name: str) -> AgentText | None:
+def _text(standing: Standing, address: str, past: RoundRow, name: str) -> AgentText | None:
     """The beginning of a prompt, or of a reply; None if there is none."""
     path = standing.folder.round_file(past.number, name)
     with suppress(OSError), path.open("rb") as file:
@@ -268,7 +255,7 @@ def _diff(standing: Standing, number: int, since: int | None, file: str | None) 
     return cache(found)
 
 
-def _first_of_task(around: Recent, past: PastRound) -> int | None:
+def _first_of_task(around: Recent, past: RoundRow) -> int | None:
     """Where work on its task began, if that was in an earlier round."""
     task, first = past.attempt.started.task_id, None
     for row in reversed([row for row in around.rounds if row.number < past.number]):

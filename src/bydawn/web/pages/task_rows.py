@@ -10,7 +10,8 @@ from bydawn.core.text import shorten
 from bydawn.core.values import Status, Usage
 from bydawn.core.worklist import Listed, Stand
 from bydawn.operations.amounts import plural
-from bydawn.operations.recent import PastRound, Recent, Tick
+from bydawn.operations.recent import Recent
+from bydawn.operations.rounds import RoundRow, Tick
 from bydawn.operations.tasks import of_loop
 from bydawn.store.registry import Standing
 from bydawn.web.words import UNKNOWN, money
@@ -78,7 +79,7 @@ def _window(items: tuple[Listed, ...]) -> tuple[Listed, ...]:
     return items[begin : begin + _TASKS]
 
 
-def _work(rounds: list[PastRound]) -> dict[str, _Work]:
+def _work(rounds: list[RoundRow]) -> dict[str, _Work]:
     found: dict[str, _Work] = {}
     for row in rounds:
         task, ended = row.attempt.started.task_id, row.attempt.ended
@@ -98,7 +99,7 @@ def _task_row(standing: Standing, task: Listed, work: _Work, names: dict[str, st
     last = cost if cost != UNKNOWN else f"round {work.closed_in}" if work.closed_in else ""
     if task.number is None:
         return TaskRow(task=task, stand="mark", icon="checkpoint", last=task.stand.value)
-    if opened and standing.alive and opened.task_id == task.id:
+    if opened and standing.alive and opened.started.task_id == task.id:
         return TaskRow(task=task, stand="next", icon="next", last="now")
     is_last = state.last is not None and state.last.task_id == task.id
     if standing.status is Status.BLOCKED and is_last and task.stand not in (Stand.DONE, Stand.DOUBTED, Stand.SKIPPED):

@@ -8,7 +8,7 @@ from bydawn.core.errors import UserError
 from bydawn.core.text import plain
 from bydawn.operations import decisions
 from bydawn.operations.decisions import Reason, why_fields
-from bydawn.operations.rounds import Field
+from bydawn.operations.sentences import Field
 from bydawn.store.registry import Standing
 from bydawn.web.calls import Call
 from bydawn.web.page import Page, Section, Tab

@@ -91,7 +91,7 @@ def _ranks(every: list[Standing]) -> dict[str, tuple[int, int]]:
             if isinstance(fact := record.fact, RoundStarted):
                 found |= dict.fromkeys(_names(fact.round, fact.task_id), (place, fact.round))
         opened = each.state.open_round
-        for path in _names(opened.round, opened.task_id) if opened else ():
+        for path in _names(opened.round, opened.started.task_id) if opened else ():
             found.pop(path, None)
     return found
 

@@ -106,7 +106,7 @@ def _hooks(looked: Looked, wanted: Wanted, first: int) -> list[Row]:
     """The last ones that are wanted, from this iteration on, in order."""
     tasks = {entry.iteration: entry.task_id for entry in _worked(looked)}
     if opened := looked.standing.state.open_round:
-        tasks[opened.round] = opened.task_id
+        tasks[opened.round] = opened.started.task_id
     found: list[Row] = []
     for record, ended in _ended(looked.standing, first):
         row = rows_of.row_of_hook(ended, record.at, tasks.get(ended.round))
