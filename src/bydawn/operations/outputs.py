@@ -113,19 +113,29 @@ def activity(standing: Standing) -> str:
     if opened is None or not standing.alive:
         return ""
     from bydawn.core.agent import Activity, CommandEnded, Message
+
+    said = ""
+    for event in last_events(standing, opened.round, _LAST, opened.started.agent)[0]:
+        if isinstance(event, Message | Activity | CommandEnded):
+            said = event.text.strip() or said
+    return shorten(said, _SHORT)
+
+
+def last_events(standing: Standing, round_: int, count: int, agent: str = "") -> "tuple[list[Event], bool]":
+    """What the last lines of a round say, without secrets, and whether there were more before them."""
+    from bydawn.core.redact import rewritten
     from bydawn.operations.steer import secrets_of
 
-    path, hide = standing.folder.round_file(opened.round, STDOUT), secrets_of(standing).line_by_line()
-    for line in lines_before(path, _LAST):
-        hide(plain(line))
-    lines, said = ((opened.round, line) for line in last_lines(path, _LAST)), ""
+    path, hide = standing.folder.round_file(round_, STDOUT), secrets_of(standing).line_by_line()
+    lines = last_lines(path, count)
+    for line in lines_before(path, count) if len(lines) == count else ():
+        hide(plain(line))  # a secret may have begun there
+    found = events(standing, ((round_, line) for line in lines), agent)
     try:
-        for event in events(standing, lines, opened.started.agent):
-            if isinstance(event, Message | Activity | CommandEnded):
-                said = hide(plain(event.text)).strip() or said
+        shown = [rewritten(each, lambda text: "\n".join(map(hide, plain(text).split("\n")))) for each in found]
     except (UserError, ValueError, KeyError):  # the agent's program, or its lines, are not what they were
-        return ""
-    return shorten(said, _SHORT)
+        return [], bool(lines)
+    return shown, len(lines) == count
 
 
 def _agent_of(standing: Standing, round_: int) -> str:

@@ -1,7 +1,7 @@
 """What the agent of a round did, step by step; steps of one kind that follow each other are one."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from itertools import groupby
 
@@ -20,13 +20,9 @@ from bydawn.core.agent import (
     Retry,
     readable,
 )
-from bydawn.core.errors import UserError
-from bydawn.core.layout import STDOUT
-from bydawn.core.redact import rewritten
-from bydawn.core.text import plain, shorten
+from bydawn.core.text import shorten
 from bydawn.operations import outputs
 from bydawn.operations.amounts import plural
-from bydawn.operations.steer import secrets_of
 from bydawn.store.registry import Standing
 
 MOST_LINES = 5_000  # of a round's output that are read, …
@@ -80,25 +76,12 @@ def round_steps(standing: Standing, number: int, reply: str = "") -> Steps:
     opened = standing.state.open_round
     live = standing.alive and opened is not None and opened.round == number
     count = MOST_LIVE if live else MOST_LINES
-    path = standing.folder.round_file(number, STDOUT)
-    lines = outputs.last_lines(path, count)
-    hide = secrets_of(standing).line_by_line()
-    for line in outputs.lines_before(path, count) if len(lines) == count else ():
-        hide(plain(line))  # a secret may have begun there
-    events = outputs.events(standing, ((number, line) for line in lines))
-    try:
-        did = [*_did(rewritten(event, _hiding(hide)) for event in events)]
-    except (UserError, ValueError, KeyError):  # the agent's program, or its lines, are not what they were
-        return Steps(steps=(), earlier=bool(lines))
+    events, is_cut = outputs.last_events(standing, number, count)
+    did = [*_did(events)]
     if did and did[-1].kind is StepKind.SAID and reply and did[-1].detail.strip() == reply.strip():
         did.pop()
     steps = [step for kind, those in groupby(did, key=_alike) for step in _steps(kind[0], [*those])]
-    is_cut = len(lines) == count or len(steps) > MOST_STEPS
-    return Steps(steps=tuple(steps[-MOST_STEPS:]), earlier=is_cut)
-
-
-def _hiding(hide: Callable[[str], str]) -> Callable[[str], str]:
-    return lambda text: "\n".join(map(hide, plain(text).split("\n")))
+    return Steps(steps=tuple(steps[-MOST_STEPS:]), earlier=is_cut or len(steps) > MOST_STEPS)
 
 
 def _did(events: Iterable[Event]) -> Iterator[_Did]:
