@@ -278,9 +278,8 @@ def remarks(ended: RoundEnded, checks: ChecksEnded | None, loop: Loop, state: Lo
         yield Remark(plain(ended.commands.told), for_agent=True)
     yield from red_checks(checks) if checks else ()
     yield from proof_remarks(checks) if checks else ()
-    missing = [completion.describe(name, loop, state) for name in completion.missing(loop, state)]
-    if ended.promise is Promised.GIVEN and missing:
-        yield Remark(f"the agent says it is done, but {missing[0]}")
+    if ended.promise is Promised.GIVEN and (missing := completion.missing(loop, state)):
+        yield Remark(f"the agent says it is done, but {completion.describe(missing[0], loop, state)}")
     if ended.promise is Promised.MENTIONED and "promise" in completion.wanted(loop, state):
         yield Remark("the agent only mentioned the promise, so it does not count")
     if ended.claim and ended.claim.status == UNCLEAR:
