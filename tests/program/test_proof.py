@@ -647,6 +647,18 @@ def test_a_kill_while_another_tree_is_tried_counts_nothing_twice_and_leaves_noth
     assert str(home.root) not in Path("/proc/self/mounts").read_text()
 
 
+def test_show_says_what_the_checks_noticed_and_how(home: Home) -> None:
+    (home.repo / "tests").mkdir()
+    (home.repo / "tests/check.sh").write_text("grep -q right app.py\n")
+    ended(
+        home,
+        home.run(home.rounds([{"write": {"path": "app.py", "text": "right"}}, DONE]), "-k", "sh tests/check.sh"),
+        0,
+        "complete",
+    )
+    assert "noticed (sh tests/check.sh: failed before it)" in " ".join(home.bydawn("show").out.split())
+
+
 def test_a_person_takes_changed_tests_as_they_are(tested: Home) -> None:
     lie = [{"write": {"path": "tests/check.sh", "text": "exit 0"}}, DONE]
     insists = {"result": {"text": "## Changed tests\n- tests/check.sh: it was wrong"}}

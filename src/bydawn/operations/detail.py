@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from bydawn.core import completion
 from bydawn.core.facts import ChecksEnded, RoundEnded
 from bydawn.core.loop import CommitMode, Loop
-from bydawn.core.proof import ChangedTest, Noticed
+from bydawn.core.proof import Answer, ChangedTest, Noticed
 from bydawn.core.records import Entry, line_of
 from bydawn.core.rules import Rule
 from bydawn.core.state import LoopState
@@ -270,8 +270,11 @@ def _evidence(standing: Standing) -> Iterator[Field]:
 def _findings(standing: Standing) -> Iterator[Field]:
     """What else a person should know."""
     state = standing.state
-    for each in state.proofs.noticed if not standing.finished else ():
-        yield Field("Proof", each.told)
+    for each in state.proofs.noticed:
+        if each.answer is Answer.NOTICED:
+            yield Field("Proof", f"{each.told} ({each.detail})" if each.detail else each.told)
+        elif not standing.finished:  # its evidence has the others
+            yield Field("Proof", each.told)
     for test in state.proofs.changed if not standing.finished else ():
         yield Field("Test", f"changed: {test.words}")
     if state.doubted:
