@@ -330,7 +330,8 @@ def test_files_in_the_workspace_are_no_work_of_the_agent() -> None:
     loop = smithers(**inside, summary_json="/var/sum.json")
     messages = ("said/last_message_iter_*.txt", "said/events_iter_*.jsonl")
     unfinished = draft(loop, "*")
-    drafts = (unfinished, f"/var/{unfinished}", f"said/{unfinished}")
+    shared = f".codex/waylon-smithers/{unfinished}"
+    drafts = (unfinished, f"/var/{unfinished}", f"said/{unfinished}", shared)
     assert DIALECT.files(loop).names(loop) == ("s.json", "/var/sum.json", *messages, "events.jsonl", *drafts)
     elsewhere = smithers(summary_json="sum.json", jsonl_events="logs/")
     events = DIALECT.files(elsewhere).names(elsewhere)

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from ruamel.yaml import YAML
 
+from bydawn.cli.dialects import FURTHER
 from bydawn.cli.dialects.strict_agent_loop import COMMANDS
 from bydawn.cli.dialects.strict_agent_loop_skill import HOW, install_skill
 from bydawn.core.errors import UserError
@@ -140,7 +141,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 def test_every_command_and_option_that_the_skill_names_exists(page: str) -> None:
     """S-017."""
     known = {name: {word for each in found.params for word in each.opts} for name, found in COMMANDS.commands.items()}
-    text = PAGES[page].replace("\\\n", " ")
+    text = PAGES[page].replace("\\\n", " ").replace(FURTHER, "")
     assert {*OPTION.findall(text)} <= {"--help", *(word for words in known.values() for word in words)}
     typed = re.findall(r"(?:scripts/(\w+)\.py|strict-agent-loop ([a-z-]+))([^`\n]*)", text)
     for script, command, rest in typed:

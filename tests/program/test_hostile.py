@@ -445,7 +445,7 @@ LOOKS = """
     | config show --origin | config check | config path | config get check | config schema | doctor | doctor --json
     | trust --list | agents list | version | service status | run x --dry-run | run x --dry-run --commit on --new
     | run x --dry-run --commit require --new | run x --dry-run --worktree --new | run x --dry-run --worktree=other --new
-    | run x --dry-run --no-project --new -k true --commit on | as waylon-smithers list
+    | run x --dry-run --no-project --new -k true --commit on
     waylon-smithers: list | list --json | status --loop-id old | status --loop-id night | --help
     codex-autorunner: doctor | doctor --json | status | log
     rloop: status | status --json | config list | config get defaults.model | backends | logs night

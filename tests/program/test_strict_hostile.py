@@ -138,7 +138,7 @@ def test_one_task_that_cannot_be_read_hides_no_other(repository: Repository) -> 
     listed = repository("list-tasks")
     assert (listed.code, listed.out.count("state.json")) == (0, 1)
     assert "b cannot be shown: the ledger" in listed.err
-    assert "doctor --repair b" in listed.err
+    assert "`strict-agent-loop --help` says what else can help" in listed.err
     assert repository("report-status").out.startswith("Task: a\n"), "it is the only one that can be meant"
 
 

@@ -54,7 +54,7 @@ def problem(text: str, tasks: str = "", *, must_say_work: bool = True) -> str | 
         sign, name = _parsed(token["name"])
         if name == _CONTINUED:
             if sign or opened or len(_DIVIDER.findall(text)) != 1 or not _DIVIDER.match(text.split("\n")[line - 1]):
-                return f"has {token[0]} on line {line}; it has a line of its own, once, and outside of sections"
+                return f"has {token[0]} on line {line}; it belongs on a line of its own, once, and in no section"
             continue
         if wrong := _wrong_name(name, line):
             return wrong

@@ -113,7 +113,7 @@ def typed_again(loop: Loop) -> tuple[Act, str]:
         value = _said(row, loop)
         if not row.flags or value in (None, (), _said(row, default)):
             continue
-        # Nobody may read a secret, a time has passed by then, and of a template only its text was kept.
+        # A secret is not for anyone to read, a time has passed by then, and of a template only its text was kept.
         if row.secret or row.kind is kinds.MOMENT or row.key == "template":
             rest.append(row.key)
         else:
@@ -137,7 +137,7 @@ def _said(row: Setting, loop: Loop) -> Any:
     """What a loop says of a setting, as its kind writes it; None if a loop does not know it."""
     match row.key:
         case "prompt":
-            return None  # it is no flag
+            return None  # it is not a flag
         case "agent":
             return tuple(filter(None, loop.pool))
         case "check" | "require_path" | "require_text":

@@ -31,7 +31,7 @@ def append(folder: LoopFolder, turn: Turn, hide: Callable[[str], str]) -> Turn:
     is_new = not folder.chat.exists()
     with open_fd(folder.chat, _APPEND) as fd:
         end = os.fstat(fd).st_size
-        # What a power cut left of a line is no turn; the next one begins on a line of its own.
+        # What a power cut left of a line is not a turn; the next one begins on a line of its own.
         begin = b"\n" if end and os.pread(fd, 1, end - 1) != b"\n" else b""
         data = begin + msgspec.json.encode(turn) + b"\n"
         if os.write(fd, data) < len(data):

@@ -103,14 +103,16 @@ def steps_of_script(path: str, prompt: str) -> list[Step]:
 
 
 def steps_in(path: str) -> dict[str, Callable[..., None]]:
+    """Those of a Python file; a script can run whatever it wants anyway."""
+    from importlib.machinery import SourceFileLoader
+
+    loader = SourceFileLoader("steps", path)
+    module = type(sys)(loader.name)
     try:
-        with open(path, encoding="utf-8") as file:
-            code = compile(file.read(), path, "exec")
+        loader.exec_module(module)
     except OSError as error:
         raise Malformed(str(error)) from error
-    names: dict[str, Any] = {}
-    exec(code, names)  # noqa: S102 - a script can run whatever it wants anyway
-    steps: dict[str, Callable[..., None]] = names["STEPS"]
+    steps: dict[str, Callable[..., None]] = module.STEPS
     return steps
 
 

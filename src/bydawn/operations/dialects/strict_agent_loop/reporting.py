@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bydawn.core.errors import UserError
-from bydawn.dialects.strict_agent_loop import document, files, paths, texts
+from bydawn.dialects import own_words
+from bydawn.dialects.strict_agent_loop import DIALECT, document, files, paths, texts
 from bydawn.dialects.strict_agent_loop.document import State
 from bydawn.operations import recording as native
 from bydawn.operations.amounts import plural
@@ -66,6 +67,7 @@ def _is_readable(task: Task, say: Say) -> bool:
     try:
         return bool(task.now)
     except UserError as error:  # the others are shown
+        own_words.retell(error, DIALECT.name, DIALECT.unit, DIALECT.own, ())
         say(f"{task.id} cannot be shown: {error.what}. {error.hint}")
         return False
 
