@@ -87,14 +87,6 @@ def test_each_round_is_committed_before_its_checks_and_what_a_person_had_changed
     assert home.show()["rounds"][1]["commit"] == git(home, "rev-parse", "HEAD")
 
 
-def test_without_a_round_that_went_well_nothing_is_committed_and_later_its_changes_are(home: Home) -> None:
-    agent = home.rounds([wrote("first"), FAILED], [wrote("second"), DONE])
-    assert home.run(agent, *ON).code == 0
-    assert subjects(home) == ["bydawn: round 2"]
-    assert files_of(home) == {"first", "second"}
-    assert status(home) == []
-
-
 def test_what_a_person_changed_between_two_runs_is_left_out(home: Home) -> None:
     agent = home.rounds([wrote("a"), wrote("b"), FAILED], [wrote("c"), DONE])
     home.run(agent, *ON, "--once")
@@ -180,14 +172,6 @@ def test_a_message_is_text_and_nothing_else(home: Home) -> None:
     assert text[:3] == ["--amend; $(touch pwned) `touch pwned`", "# repo 1 1 {x", ""]
     assert not (home.repo / "pwned").exists()
     assert len(subjects(home)) == 1
-
-
-def test_a_name_that_no_message_has_is_refused_before_anything_starts(home: Home) -> None:
-    ended = home.run(home.rounds([DONE]), "--commit", "on", "--commit-message", "run {run_id}")
-    assert ended.code == 2
-    assert "{run_id}" in ended.err
-    assert "{loop}, {round}, {task}, {counted}" in ended.err
-    assert not home.has_loop()
 
 
 # -- where nothing can be committed ------------------------------------------------------------------------------------
@@ -285,18 +269,6 @@ def test_a_failing_hook_is_told_to_the_agent_and_its_changes_wait(home: Home) ->
     assert (home.root / "seen").read_text() == "?? a\n"
     assert subjects(home) == ["bydawn: round 2"]
     assert files_of(home) == {"a", "fixed"}
-
-
-def test_a_failing_hook_blocks_a_loop_that_requires_commits(home: Home) -> None:
-    hook(home, "pre-commit", "echo 'E501 line too long'; exit 1")
-    ended = home.run(home.rounds([wrote("a"), DONE]), "--commit", "require")
-    assert ended.code == 3
-    assert "round 1 could not be committed: exit 1: E501 line too long" in ended.out
-    assert "bydawn resume repo" in ended.out
-    assert home.facts("checks.ended") == []
-    (home.repo / ".git/hooks/pre-commit").unlink()
-    assert home.bydawn("resume", "repo", "--plain").code == 0
-    assert subjects(home) == ["bydawn: round 1"]
 
 
 def test_a_hanging_hook_is_ended(home: Home) -> None:

@@ -177,15 +177,6 @@ def test_without_an_editor_vi_is_opened(home: Home, editor: Editor, said: str | 
     assert editor.given == [str(home.repo / "TODO.md")]
 
 
-def test_a_blank_editor_does_not_run_the_document_itself(home: Home) -> None:
-    (home.repo / "TODO.md").write_text("#!/bin/sh\ntouch ../canary\n")
-    (home.repo / "TODO.md").chmod(0o755)
-    (home.root / "bin").mkdir()
-    (home.root / "bin/vi").symlink_to("/bin/true")
-    edit(home, "todo", EDITOR="  ", PATH=f"{home.root}/bin:{home.env['PATH']}")
-    assert not (home.root / "canary").exists()
-
-
 # EDITOR · words of the error
 NO_EDITORS = [
     ("no-such-editor --wait", "cannot start the editor 'no-such-editor --wait'"),
@@ -221,16 +212,6 @@ def test_an_editor_that_fails_is_told_of_and_what_it_saved_can_be_found(
     [hint] = [line.partition(": ")[2] for line in said.err.splitlines() if line.startswith(" hint:")]
     named = [Path(each.strip("'`,;:")) for each in hint.split() if "/" in each]
     assert [path.read_text() for path in named if path.exists()] == ["# half of it\n"]
-
-
-@pytest.mark.parametrize("words", [*([word] for word in WORDS), ["config"], ["config", "--user"]], ids="-".join)
-def test_an_agent_cannot_open_an_editor(home: Home, editor: Editor, words: list[str]) -> None:
-    before = everything(home)
-    said = edit(home, *words, BYDAWN_COOKIE="abc")
-    assert (said.code, said.out) == (2, "")
-    assert "inside a round" in said.err
-    assert editor.given == []
-    assert everything(home) == before
 
 
 @pytest.mark.parametrize("words", [["nothing"], ["todo", "--user"], ["todo", "-C", "nowhere"]], ids="-".join)

@@ -595,26 +595,6 @@ def test_a_text_that_must_stand_in_a_file_is_not_looked_for_outside_of_the_works
     assert said.code != 0, "it could be used to guess what stands there"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "check = [\n" + '"true",\n' * 4000 + "]\n",
-        'prompt = """\n' + "x = [\n" * 4000 + '"""\n',
-        "\n".join(f"k{number} = 1" for number in range(2000)),
-        "check = " + "[" * 100_000,
-        "a" + ".a" * 10_000 + " = 1",
-        'agent = "' + "x" * 900_000 + '"\n',
-    ],
-    ids=["long list", "long text", "many keys", "deep list", "deep key", "long word"],
-)
-def test_a_huge_file_of_settings_holds_nobody_up(home: Home, text: str) -> None:
-    (home.repo / "bydawn.toml").write_text(text)
-    for arguments in (["config", "check"], ["run"]):
-        said = home.bydawn(*arguments, seconds=LIMIT)
-        assert "Traceback" not in said.err
-        assert "internal error" not in said.err
-
-
 def test_a_huge_prompt_does_not_scroll_the_commands_out_of_sight(home: Home) -> None:
     """What is asked about must be near the question, or nobody has seen it."""
     (home.repo / "GOAL.md").write_text("please\n" * 100_000)
@@ -624,37 +604,6 @@ def test_a_huge_prompt_does_not_scroll_the_commands_out_of_sight(home: Home) -> 
 
 
 # -- writing where the repository points to ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("there", [True, False], ids=["there", "dangling"])
-@pytest.mark.parametrize(
-    "command", [("config", "set", "rounds", "3"), ("config", "unset", "rounds"), ("edit", "config")]
-)
-def test_settings_are_not_written_through_a_link_that_leads_out(
-    home: Home, command: tuple[str, ...], there: bool
-) -> None:
-    cage = Cage(home)
-    target = cage.outside / "config.toml"
-    if there:
-        target.write_text("# mine\n")
-    (home.repo / "bydawn.toml").symlink_to(target)
-    before = cage.look()
-    editor = home.root / "editor"
-    editor.write_text('#!/bin/sh\necho "rounds = 3" >> "$1"\n')
-    editor.chmod(0o755)
-    said = home.bydawn(*command, EDITOR=str(editor))
-    assert said.code == 2, said
-    assert cage.look() == before
-
-
-@pytest.mark.parametrize("what", ["todo", "progress", "opinions", "prompt"])
-def test_no_editor_is_opened_on_a_file_outside_of_the_workspace(home: Home, what: str) -> None:
-    cage = Cage(home)
-    names = {"todo": "TODO.md", "progress": "PROGRESS.md", "opinions": "OPINIONS.md", "prompt": "PROMPT.md"}
-    (home.repo / names[what]).symlink_to(cage.outside / "not there yet")
-    said = home.bydawn("edit", what, EDITOR="touch")
-    assert said.code == 2, said
-    assert not (cage.outside / "not there yet").exists()
 
 
 # -- names of folders --------------------------------------------------------------------------------------------------

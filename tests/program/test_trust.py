@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import stat
 import subprocess
 from pathlib import Path
@@ -150,12 +149,6 @@ def test_trust_asks_without_starting_anything(home: Home) -> None:
     again = home.bydawn("trust")
     assert again.code == 0
     assert "already" in again.out
-
-
-def test_a_no_to_trust_changes_nothing(home: Home) -> None:
-    project(home)
-    assert answered(home, "n\n", "trust").code == 2
-    assert is_refused(run(home))
 
 
 def test_what_changes_while_the_question_is_open_is_not_what_was_agreed_to(home: Home) -> None:
@@ -337,12 +330,8 @@ def test_changing_a_number_does_not_ask_again(home: Home) -> None:
 
 CHANGES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a command changed": ({"check": [": >> evil"]}, [f"- check = {CHECK}", "+ check = : >> evil"]),
-    "one more": ({"check": [CHECK, "make evil"]}, ["+ check = make evil"]),
-    "one less": ({"check": None}, [f"- check = {CHECK}"]),
-    "another setting": ({"done_when": "READY"}, ["+ done_when = READY"]),
     "another prompt": ({"prompt": "do evil"}, ["- prompt = do it", "+ prompt = do evil"]),
     "two commands in one": ({"check": f"{CHECK}\ntrue"}, [f"- check = {CHECK}", f"+ check = {CHECK}\\ntrue"]),
-    "the same once more": ({"check": [CHECK, CHECK]}, [f"+ check = {CHECK}"]),
     "a file in the prompt's place": ({"prompt": "@README.md"}, ["+ prompt = # a throw-away repository"]),
 }
 
@@ -359,16 +348,6 @@ def test_changing_a_command_asks_again_and_shows_the_difference(home: Home, chan
     assert "has changed since you trusted it" in shown.text
     assert {line for line in lines if f"    {line}\n" not in shown.text} == set()
     assert not ran(home)
-
-
-def test_commands_in_another_order_ask_for_trust_again(home: Home) -> None:
-    agent = home.rounds([DONE])
-    project(home, agent=agent, check=["true", CHECK])
-    trusted(home)
-    project(home, agent=agent, check=[CHECK, "true"])
-    refused = run(home)
-    assert is_refused(refused)
-    assert "has changed since you trusted it" in refused.err
 
 
 def test_every_word_of_the_file_behind_a_prompt_counts(home: Home) -> None:
@@ -430,13 +409,6 @@ def test_what_the_user_set_cannot_be_loosened_even_with_trust(home: Home) -> Non
 
 
 # -- which folder ------------------------------------------------------------------------------------------------------
-
-
-def test_a_copy_elsewhere_is_not_trusted(home: Home) -> None:
-    project(home)
-    trusted(home)
-    shutil.copytree(home.repo, home.root / "copy")
-    assert is_refused(run(home, "-C", str(home.root / "copy")))
 
 
 def test_a_folder_below_is_not_trusted(home: Home) -> None:
@@ -595,14 +567,6 @@ def an_editor(home: Home, does: str) -> str:
     editor.write_text(f"#!/bin/sh\n{does}\n")
     editor.chmod(0o755)
     return str(editor)
-
-
-def test_what_a_person_writes_in_their_editor_is_trusted_by_that_act(home: Home) -> None:
-    settings = project(home).read_text()
-    (home.repo / "bydawn.toml").unlink()
-    (home.root / "new").write_text(settings)
-    assert home.bydawn("edit", "config", EDITOR=an_editor(home, f'cp {home.root}/new "$1"')).code == 0
-    assert run(home).code == 0
 
 
 def test_a_person_who_mends_a_broken_file_does_not_trust_what_stood_in_it(home: Home) -> None:
@@ -776,13 +740,3 @@ def test_a_value_that_the_environment_hides_is_not_marked(home: Home) -> None:
     rows = json.loads(home.bydawn("config", "show", "--json", BYDAWN_CHECK="true").out)["settings"]
     assert not rows["check"]["inert"]
     assert rows["agent"]["inert"]
-
-
-def test_a_killed_question_leaves_nothing(home: Home) -> None:
-    project(home)
-    terminal = Terminal(home, "trust")
-    terminal.see(ASKED)
-    for pid in home.alive():
-        os.kill(pid, signal.SIGKILL)
-    terminal.end()
-    assert listed(home) == []
