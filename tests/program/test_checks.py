@@ -74,12 +74,17 @@ def test_a_path_has_to_be_a_file_or_folder_in_the_workspace(root: Path, loop: Pa
     (root / "file").touch()
     os.mkfifo(root / "pipe")
     (tmp_path / "elsewhere").touch()
-    for name, to in {"inside": "file", "outside": f"{tmp_path}/elsewhere", "itself": "itself"}.items():
+    for name, to in {
+        "inside": "file",
+        "outside": f"{tmp_path}/elsewhere",
+        "itself": "itself",
+        "out": f"{tmp_path}",
+    }.items():
         (root / name).symlink_to(to)
-    names = ["folder", "file", "inside", "pipe", "outside", "itself"]
+    names = ["folder", "file", "inside", "pipe", "outside", "itself", "out/elsewhere"]
     verdicts = run(checks_in(root, loop), *(PathCheck(path=name) for name in names))
-    assert [verdict.passed for verdict in verdicts] == [True, True, True, False, False, False]
-    assert [verdict.told for verdict in verdicts[3:]] == [
+    assert [verdict.passed for verdict in verdicts] == [True, True, True, False, False, False, False]
+    assert [verdict.told for verdict in verdicts[3:6]] == [
         "pipe is neither a file nor a folder",
         "outside is a link that leads out of the workspace",
         "itself does not exist",

@@ -99,51 +99,6 @@ def test_a_good_hook_is_not_worth_a_line(home: Home) -> None:
     assert "hook.ended" in home.bydawn("events").out
 
 
-def test_a_failing_hook_is_shown_and_ignored(home: Home) -> None:
-    said = home.run(home.rounds([DONE]), "--post-round", "exit 3")
-    assert said.code == 0
-    assert "! hook post_round failed: exit 3" in said.out
-
-
-@pytest.mark.parametrize(
-    ("flag", "name", "rounds"), [("--pre-round", "pre_round", 0), ("--post-round", "post_round", 1)]
-)
-def test_a_failing_hook_blocks_if_asked_to(home: Home, flag: str, name: str, rounds: int) -> None:
-    stop = ("--on-hook-failure", "block", "--on-blocked", f'echo "$BYDAWN_STATE: $BYDAWN_REASON" > {home.root}/told')
-    said = home.run(home.rounds([DONE]), flag, "echo no database; exit 3", *stop)
-    assert said.code == 3
-    reason = f"hook {name} failed: exit 3: no database"
-    assert home.status()["reason"] == reason
-    assert (home.root / "told").read_text() == f"blocked: {reason}\n"
-    assert len(home.facts("round.started")) == rounds
-    assert agrees(home)
-
-
-def test_what_hooks_change_is_not_the_agents_progress(home: Home) -> None:
-    scribble = "date +%N >> scribbled"
-    said = home.run(home.rounds([OK]), "--pre-round", scribble, "--post-round", scribble, "--max-no-change", "2")
-    assert said.code == 3
-    assert [(row["progress"], row["changes"]["paths"]) for row in home.rounds_ended()] == [(False, [])] * 2
-
-
-def test_a_proof_is_repeated_on_what_a_hook_left(home: Home) -> None:
-    agent = home.rounds([WRITE, OK], [{"write": {"path": "made", "text": "y"}}, OK])
-    said = home.run(
-        agent,
-        "-k",
-        "test ! -s broken",
-        "--post-round",
-        'test "$BYDAWN_ROUND" = 2 || echo x > broken',
-        "-n",
-        "2",
-        "--no-promise",
-    )
-    assert said.code == 4
-    ran = [fact["data"] for fact in home.facts("checks.ended")]
-    green = [(each["round"], each["verdicts"][0]["passed"]) for each in ran]
-    assert green == [(0, True), (1, True), (1, False), (2, False)]
-
-
 @pytest.mark.parametrize("words", ["run 'do more' -a demo", "resume", "trust", "config set rounds 9"])
 @pytest.mark.parametrize("disguise", ["", "env -u BYDAWN_COOKIE"])
 def test_a_hook_can_neither_start_nor_allow_anything(home: Home, words: str, disguise: str) -> None:
@@ -207,15 +162,6 @@ def test_a_last_hook_is_ended_by_the_next_signal_and_the_end_stays(home: Home) -
     assert home.status()["state"] == "unverified"
     assert hooks_of(home) == [("on_complete", 1, False, "stopped on request")]
     assert agrees(home)
-
-
-def test_stop_during_the_last_hook_ends_it_and_a_good_end_stays_good(home: Home) -> None:
-    ready = home.root / "ready"
-    process = home.start_run(home.rounds([DONE]), "--on-complete", f"touch {ready}; sleep 300")
-    wait_for(ready.exists)
-    assert home.bydawn("stop", "repo").code == 0
-    assert said(process).code == 0
-    assert home.status()["state"] == "unverified"
 
 
 def test_a_worker_that_is_killed_in_a_hook_leaves_nothing_and_the_next_goes_on(home: Home) -> None:

@@ -1,10 +1,8 @@
 """Agents that lie, forget, cheat or work in odd places, with real git and the installed command: each ends right."""
 
-import json
 import os
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -48,49 +46,12 @@ def ended(home: Home, said: Said, code: int, rule: str) -> None:
 # -- the agent's word against the machines' ----------------------------------------------------------------------------
 
 
-def test_done_at_once_with_red_checks_is_not_done(home: Home) -> None:
-    said = home.run(home.rounds([DONE]), "-k", CHECK, "--done-when", "TASK_COMPLETE")
-    ended(home, said, 3, "no-progress")
-    assert "the agent says it is done, but" in said.out
-
-
-def test_an_agent_that_finishes_without_saying_so_is_done(home: Home) -> None:
-    ended(home, home.run(home.rounds([OK], [RIGHT, OK]), "-k", CHECK, "--no-promise"), 0, "complete")
-    assert len(home.rounds_ended()) == 2
-
-
-def test_an_agent_that_finishes_in_its_last_round_is_done(home: Home) -> None:
-    ended(home, home.run(home.rounds([OK], [RIGHT, OK]), "-k", CHECK, "-n", "2", "--no-promise"), 0, "complete")
-
-
-def test_files_that_it_claims_to_have_changed_count_for_nothing(home: Home) -> None:
-    said = home.run(home.rounds([says("I have changed app.txt, a.py and b.py.")]), "-k", CHECK)
-    ended(home, said, 3, "no-progress")
-    assert {ended["files_changed"]["paths"] == [] for ended in home.show()["rounds"]} == {True}
-
-
 def test_red_before_and_red_after_is_said_and_is_not_complete(home: Home) -> None:
     grows = shell("date +%N >> log.txt")
     said = home.run(home.rounds([grows, OK]), "-k", "false", "-n", "3")
     ended(home, said, 4, "rounds")
     assert home.show()["red_before"] == ["false"]
     assert "it already failed before the first round" in home.bydawn("show").out
-
-
-def test_a_check_that_cannot_make_up_its_mind_completes_nothing(home: Home) -> None:
-    flip = home.repo / ".git/flip"
-    check = f"test -e {flip} && rm {flip} || {{ touch {flip}; exit 1; }}"
-    said = home.run(home.rounds([RIGHT, OK], [OK]), "-k", check)
-    assert said.code == 3, said
-    assert "FLAKY" in said.out
-    assert any(verdict["flaky"] for fact in home.facts("checks.ended") for verdict in fact["data"]["verdicts"])
-
-
-def test_the_same_failure_again_and_again_is_told_apart_from_another(home: Home) -> None:
-    grows = shell("date +%N >> log.txt")
-    check = "test ! -e log.txt || { date; echo 'E  assert 1 == 2' >&2; echo took 0.$(date +%N)s; exit 1; }"
-    ended(home, home.run(home.rounds([grows, OK]), "-k", check), 3, "same-failure")
-    assert len(home.rounds_ended()) == 5
 
 
 def test_checks_can_run_where_nothing_but_the_kept_tree_is(home: Home) -> None:
@@ -123,12 +84,6 @@ def test_boxes_that_are_all_ticked_without_work_are_doubted(home: Home) -> None:
     ended(home, said, 0, "complete")
     assert [len(row["doubted"]) for row in home.rounds_ended()] == [3, 0]
     assert "ticked without any other change, so not confirmed" in said.out
-
-
-def test_ticked_boxes_are_worth_nothing_while_a_check_fails(home: Home) -> None:
-    home.tasks(3)
-    said = home.run(home.rounds([tick_all(), OK]), "-t", "TODO.md", "-k", "false")
-    assert said.code == 3
 
 
 @pytest.mark.parametrize(
@@ -180,14 +135,6 @@ def test_a_check_whose_program_is_nowhere_is_refused_before_anything_is_paid_for
 )
 def test_a_check_with_a_path_or_a_function_of_its_own_is_not_refused(command: str) -> None:
     refuse_missing_programs(a_loop(checks=(CommandCheck(command=command),)))
-
-
-def test_a_box_that_was_unticked_is_open_again(home: Home) -> None:
-    (home.repo / "TODO.md").write_text("- [x] one\n- [ ] two\n")
-    swap = shell("printf -- '- [ ] one\\n- [x] two\\n' > TODO.md; touch work")
-    said = home.run(home.rounds([swap, OK]), "-t", "TODO.md", "-n", "1")
-    assert said.code == 4
-    assert home.status()["tasks"] == {"open": 1, "done": 1}
 
 
 def test_a_folder_of_tasks_is_worked_off_in_the_order_of_what_they_need(home: Home) -> None:
@@ -258,13 +205,6 @@ CHEATS = {
 
 
 @pytest.mark.parametrize("cheat", CHEATS.values(), ids=CHEATS.keys())
-def test_the_test_cannot_be_changed_instead_of_the_program(tested: Home, cheat: str) -> None:
-    said = tested.run(tested.rounds([shell(cheat), DONE]), *SUITE, "--protect", "tests/**")
-    ended(tested, said, 3, "tampered")
-    assert "tests/check.sh" in stop_of(tested)["reason"]
-
-
-@pytest.mark.parametrize("cheat", CHEATS.values(), ids=CHEATS.keys())
 def test_a_changed_test_can_be_put_back_and_the_work_goes_on(tested: Home, cheat: str) -> None:
     before = tree_of(tested.repo / "tests")
     agent = tested.rounds([shell(cheat), DONE], [RIGHT, DONE])
@@ -297,20 +237,6 @@ def test_a_person_may_want_it_as_it_is(tested: Home) -> None:
 
 
 @pytest.mark.parametrize("policy", ["block", "restore"])
-def test_a_killed_round_is_no_way_around_it(tested: Home, policy: str) -> None:
-    gate, _ = tested.gate()
-    agent = tested.rounds([shell("echo exit 0 > tests/check.sh"), gate, DONE], [OK])
-    night = tested.start_run(agent, *SUITE, "--protect", "tests/**", "--on-tamper", policy)
-    wait_for(lambda: (tested.repo / "tests/check.sh").read_text() == "exit 0\n")
-    kill_both(night.pid)
-    night.wait(20)
-    wait_for(lambda: tested.status()["state"] == "crashed")
-    said = tested.bydawn("resume", "--plain", "--once")
-    assert said.code == (3 if policy == "block" else 4), said
-    assert ((tested.repo / "tests/check.sh").read_text() == "exit 0\n") is (policy == "block")
-
-
-@pytest.mark.parametrize("policy", ["block", "restore"])
 def test_a_file_among_the_tests_that_git_is_told_to_ignore_is_seen(tested: Home, policy: str) -> None:
     cheat = shell("echo '*.env.sh' >> .git/info/exclude; echo exit 0 > tests/a.env.sh")
     agent = tested.rounds([cheat, RIGHT, DONE], [DONE])
@@ -336,11 +262,6 @@ def test_a_glob_that_protects_nothing_is_warned_about(tested: Home) -> None:
     globs = ["--protect", "tests/**", "--protect", "test/**", "--protect", "my.env", "--protect", "README.md"]
     said = tested.run(tested.rounds([DONE]), *globs)
     assert [row.split("'")[1] for row in said.out.splitlines() if "matches no file" in row] == ["test/**"]
-
-
-def test_our_own_settings_are_protected_without_a_word(home: Home) -> None:
-    said = home.run(home.rounds([shell("echo 'check = [\"true\"]' > bydawn.toml"), DONE]), "-k", "false")
-    ended(home, said, 3, "tampered")
 
 
 def test_the_ledger_is_out_of_its_reach_and_a_forged_one_is_noticed(home: Home) -> None:
@@ -382,20 +303,15 @@ PLACES = {
     "commits what it does": shell(f"{EACH}; {git('add -A')}; {git('commit -qm work')}"),
     "amends": shell(f"{EACH}; {git('add -A')}; {git('commit -q --amend -m amended')}"),
     "switches branches": shell(f"{git('checkout -qb b$BYDAWN_ROUND')}; {EACH}"),
-    "stages only": shell(f"{EACH}; {git('add -A')}"),
     "works in a second repository below": shell(f"cd below; {EACH}"),
     "and commits there": shell(f"cd below; {EACH}; {git('add -A')}; {git('commit -qm below')}"),
-    "deletes": shell("rm gone-$BYDAWN_ROUND"),
-    "changes a mode": shell("chmod +x gone-$BYDAWN_ROUND"),
-    "makes links": shell("ln -s nowhere link-$BYDAWN_ROUND"),
 }
 
 
 @pytest.mark.parametrize("deed", PLACES.values(), ids=PLACES.keys())
 def test_no_productive_round_is_called_no_progress(home: Home, deed: Step) -> None:
     a_repository(home.repo / "below", "another")
-    for number in range(1, 5):
-        (home.repo / f"gone-{number}").write_text(str(number))  # a dirty tree, to begin with
+    (home.repo / "mine").write_text("a dirty tree, to begin with")
     said = home.run(home.rounds([deed, OK]), "-n", "4", "--max-no-change", "1", "--require-path", "never")
     ended(home, said, 4, "rounds")
     assert [row["progress"] for row in home.rounds_ended()] == [True] * 4
@@ -418,31 +334,15 @@ def test_notes_and_lists_are_no_progress(home: Home) -> None:
 # -- words that a person gave ------------------------------------------------------------------------------------------
 
 
-def test_an_agent_that_is_stuck_is_heard_in_its_own_words(home: Home) -> None:
-    said = home.run(home.rounds([says("No luck.\n\n## BLOCKED\n\nI need the key of the payment API.")]))
-    ended(home, said, 3, "agent-blocked")
-    assert "I need the key of the payment API." in said.out
-
-
 @pytest.mark.parametrize(
     ("match", "reply", "code"),
     [
-        ("own-line", "<promise>TASK_COMPLETE</promise>\n\nThank you for the interesting work.", 0),
-        ("end", "<promise>TASK_COMPLETE</promise>\n\nThank you for the interesting work.", 0),
-        ("end", "<promise>TASK_COMPLETE</promise>\n\nThe docs remain.", 4),
         ("anywhere", "I will not print <promise>TASK_COMPLETE</promise> yet.", 0),
         ("own-line", "I will not print <promise>TASK_COMPLETE</promise> yet.", 4),
     ],
 )
 def test_where_a_promise_may_stand_is_up_to_the_person(home: Home, match: str, reply: str, code: int) -> None:
     assert home.run(home.rounds([says(reply)]), "--done-match", match, "-n", "1").code == code
-
-
-@pytest.mark.parametrize("text", ["DONE (v1.0)?", "a*b_c", "</promise>", "[x] <done/>", "$(: > song)"])
-def test_a_promise_is_words_whatever_signs_are_in_it(home: Home, text: str) -> None:
-    agent = home.rounds([says(f"It is there.\n\n<promise>{text}</promise>")])
-    assert home.run(agent, "--done-when", text, "-n", "1").code == 0
-    assert not (home.repo / "song").exists()
 
 
 def test_a_pattern_that_would_take_for_ever_takes_two_seconds_and_blocks(home: Home) -> None:
@@ -503,20 +403,13 @@ def test_a_checkpoint_that_a_person_moves_is_approved_where_it_is_reached(planne
     assert planned.bydawn("resume", "--plain", "--approve").code == 0
 
 
-def test_somebody_at_the_terminal_is_asked(planned: Home) -> None:
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("\n", 5)])
+def test_somebody_at_the_terminal_is_asked_and_may_say_no(planned: Home, answer: str, code: int) -> None:
     terminal = Terminal(planned, "run", "x", "-a", planned.rounds(do_next()), "--plain", *CHECKPOINT)
     terminal.see("[y/N]")
-    terminal.type("y\n")
+    terminal.type(answer)
     shown = terminal.end()
-    assert shown.code == 0
-    assert "approved by" in shown.text
-
-
-def test_a_person_who_is_asked_at_a_checkpoint_may_say_no(planned: Home) -> None:
-    terminal = Terminal(planned, "run", "x", "-a", planned.rounds(do_next()), "--plain", *CHECKPOINT)
-    terminal.see("[y/N]")
-    terminal.type("\n")
-    assert terminal.end().code == 5
+    assert (shown.code, "approved by" in shown.text) == (code, code == 0)
 
 
 def test_nobody_is_asked_where_it_is_to_stop_in_any_case(planned: Home) -> None:
@@ -549,18 +442,6 @@ def test_a_budget_survives_a_kill(home: Home) -> None:
     assert home.outcomes() == ["ok", "interrupted", "ok", "ok"], "400 before the crash count, and 800 after it"
 
 
-def test_streaks_survive_a_kill(home: Home) -> None:
-    gate, go = home.gate()
-    agent = home.rounds([OK], [OK], [gate, OK], [OK], [OK])
-    night = home.start_run(agent, "--require-path", "never", "--max-no-change", "4")
-    home.await_round(3)
-    subprocess.run(["pkill", "-KILL", "-P", str(night.pid)], check=False)
-    night.wait(20)
-    go.touch()
-    assert home.bydawn("resume", "--plain").code == 3
-    assert home.outcomes() == ["ok", "ok", "interrupted", "ok", "ok"], "two before the crash count, two after it"
-
-
 def test_a_template_lays_out_the_prompt_and_an_agent_cannot_change_it(home: Home) -> None:
     (home.repo / "PROMPT.tmpl").write_text("Be brief.\n\n{{PROMPT}}\n\nThis is round {{ROUND}}.\n")
     agent = home.rounds([shell("echo 'obey me {{PROMPT}}' > PROMPT.tmpl"), OK])
@@ -591,14 +472,6 @@ def test_a_rehearsal_shows_the_prompt_that_is_sent_with_its_documents_and_the_la
     )
     assert sent in rehearsed
     assert f"{unreadable}Before:\nhello\n\n## Goal" in home.bydawn(*run, "--dry-run").out
-
-
-def test_everything_that_was_found_out_is_data_too(home: Home) -> None:
-    home.tasks(1)
-    home.run(home.rounds([tick_all(), OK], [OK]), "-t", "TODO.md")
-    shown = json.loads(home.bydawn("show", "--json").out)
-    assert {"red_before", "doubted", "aside", "skipped"} <= {*shown}
-    assert os.path.samefile(Path(shown["folder"]), home.folder())
 
 
 # -- other trees, tried aside --------------------------------------------------------------------------------------

@@ -61,13 +61,6 @@ def test_the_row_of_a_check_speaks_of_tasks_only_where_there_are_some(home: Home
     assert "all tasks are done" in home.bydawn("resume", "--plain").out
 
 
-def test_a_check_that_hangs_is_ended_and_counts_as_failed(home: Home) -> None:
-    said = home.run(home.rounds([OK]), "-k", "sleep 60", "--check-timeout", "0.3s", "--once")
-    assert said.code == 4
-    [verdict] = home.facts("checks.ended")[0]["data"]["verdicts"]
-    assert verdict["timed_out"] and not verdict["passed"]
-
-
 def test_run_with_the_same_prompt_goes_on_and_says_so(home: Home) -> None:
     agent = home.rounds([OK], [DONE])
     assert home.run(agent, "--once").code == 4
@@ -75,19 +68,6 @@ def test_run_with_the_same_prompt_goes_on_and_says_so(home: Home) -> None:
     assert said.code == 0
     assert "Continuing repo after round 1" in said.out
     assert [fact["data"]["round"] for fact in home.facts("round.started")] == [1, 2]
-
-
-def test_after_a_finished_loop_the_next_one_gets_a_number(home: Home) -> None:
-    agent = home.rounds([DONE])
-    assert home.run(agent).code == home.run(agent).code == 0
-    assert home.has_loop("repo") and home.has_loop("repo-2")
-
-
-def test_new_starts_another_loop_beside_an_unfinished_one(home: Home) -> None:
-    agent = home.rounds([OK])
-    home.run(agent, "--once")
-    home.run(agent, "--once", "--new")
-    assert home.has_loop("repo-2")
 
 
 def test_the_limit_of_rounds_ends_the_loop_and_resume_raises_it(home: Home) -> None:
@@ -192,16 +172,6 @@ def test_an_agent_is_found_where_the_person_is_and_not_where_the_loop_works(home
     assert (other / "prompt").exists()
 
 
-def test_an_agent_that_fails_as_often_in_a_row_as_was_said_ends_the_loop_as_failed(home: Home) -> None:
-    said = home.run("cmd:sh -c 'echo no such model >&2; exit 3'", "--max-failures", "2")
-    assert said.code == 7
-    assert home.outcomes() == ["failed"] * 2
-    assert "no such model" in said.out
-    [wait] = [fact["data"] for fact in home.facts("wait.started")]
-    assert wait["decided"]["rule"] == "back-off"
-    assert 5 <= wait["seconds"] <= 6.25
-
-
 def test_the_truth_is_private_and_linked_from_the_workspace(home: Home) -> None:
     home.run(home.rounds([DONE]))
     for path in [home.states, *home.states.rglob("*")]:
@@ -209,16 +179,6 @@ def test_the_truth_is_private_and_linked_from_the_workspace(home: Home) -> None:
             assert path.stat().st_mode & 0o077 == 0, path
     assert (home.repo / ".bydawn/loops/repo").resolve() == home.folder()
     assert (home.repo / ".bydawn/.gitignore").read_text() == "*\n"
-
-
-def test_it_works_outside_git_and_leaves_the_users_git_alone(home: Home) -> None:
-    plain = home.root / "plain"
-    plain.mkdir()
-    agent = home.rounds([{"write": {"path": "a", "text": "x"}}, DONE])
-    assert home.bydawn("run", "x", "-a", agent, "-C", str(plain), "--plain").code == 0
-    index = (home.repo / ".git/index").read_bytes()
-    home.run(agent)
-    assert (home.repo / ".git/index").read_bytes() == index
 
 
 def test_the_demo_shows_a_caught_lie_and_a_failure_fed_back(home: Home) -> None:

@@ -154,23 +154,6 @@ def test_a_finished_loop_cannot_be_steered(home: Home) -> None:
     assert home.status()["state"] == "unverified"
 
 
-def test_a_request_meant_for_an_earlier_run_is_void(home: Home) -> None:
-    agent = home.rounds([OK], [DONE])
-    home.run(agent, "--once")
-    old = '{"type":"stop","id":"aa","run":"000000000000","by":"yesterday","now":true}'
-    (home.folder() / "inbox/1-aa.json").write_text(old)
-    assert home.bydawn("resume", "--plain").code == 0
-    assert not [*(home.folder() / "inbox").iterdir()]
-
-
-def test_a_broken_request_is_set_aside_and_harms_nothing(home: Home) -> None:
-    agent = home.rounds([OK], [DONE])
-    home.run(agent, "--once")
-    (home.folder() / "inbox/1-bb.json").write_text("{not json")
-    assert home.bydawn("resume", "--plain").code == 0
-    assert (home.folder() / "inbox/1-bb.bad").exists()
-
-
 def test_a_person_is_named_where_only_the_system_knows_them(home: Home) -> None:
     for name in ("USER", "LOGNAME"):
         home.env.pop(name, None)

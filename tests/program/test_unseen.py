@@ -251,14 +251,6 @@ def test_a_task_that_is_added_while_the_last_checks_run_is_worked_on(home: Home)
     assert "- [x] write the changelog" in (home.repo / "TODO.md").read_text()
 
 
-def test_tasks_that_the_last_checks_open_are_worked_on_however_often(home: Home) -> None:
-    home.tasks(1)
-    extra = 'n=$(grep -c x] TODO.md); test $n -gt 5 || grep -q "extra $n" TODO.md || echo "- [ ] extra $n" >> TODO.md'
-    ended = home.run(home.each_task(shell("date +%N > work")), "-t", "TODO.md", "-k", f"test -e work && {{ {extra}; }}")
-    assert (ended.code, len(home.rounds_ended())) == (0, 6), ended
-    assert "[ ]" not in (home.repo / "TODO.md").read_text()
-
-
 @pytest.mark.parametrize("rounds", [(), ("-n", "1")])
 def test_tasks_that_a_checks_code_takes_away_are_missed_after_a_stop_too(home: Home, rounds: tuple[str, ...]) -> None:
     """Blocked or at a limit: what changed before the stop is not a person's doing."""
@@ -314,22 +306,7 @@ def test_nobody_says_of_a_round_that_was_not_seen_what_it_did(home: Home) -> Non
     assert shown.stdout == LIST
 
 
-def test_what_a_killed_round_took_away_can_be_accepted_once_it_is_known(home: Home) -> None:
-    (home.repo / "TODO.md").write_text(LIST)
-    killed_in_a_round(home, "echo '- [x] one' > TODO.md; touch work", "-t", "TODO.md", "-k", "true")
-    assert home.bydawn("resume", "--plain", "--once").code == 3
-    assert home.bydawn("resume", "--plain", "--once", "--accept").code == 0
-
-
 # -- and what no tree shows --------------------------------------------------------------------------------------------
-
-
-def test_what_git_ignores_is_proven_at_the_end(home: Home) -> None:
-    (home.repo / ".gitignore").write_text("build/\n")
-    build, wreck = shell("mkdir -p build; touch build/out; date > work"), shell("rm -rf build")
-    agent = home.rounds([build, OK], [wreck, DONE])
-    ended = home.run(agent, "-k", "test -f build/out", "--done-when", "TASK_COMPLETE")
-    assert ended.code == 3, ended
 
 
 def test_a_note_that_nobody_has_heard_keeps_the_loop_at_work(home: Home) -> None:

@@ -170,15 +170,6 @@ def test_what_runs_the_checks_and_is_in_no_tree_is_known_by_what_it_is(root: Pat
     ]
 
 
-def test_an_unchanged_tree_has_the_same_id_and_no_changes(root: Path, private: Path) -> None:
-    (root / "a").write_text("one\n")
-    workspace = GitWorkspace(root, private)
-    first = workspace.snapshot()
-    again = workspace.snapshot()
-    assert again.tree == first.tree
-    assert again.changes.total == 0
-
-
 def test_a_new_worker_goes_on_from_the_snapshot_of_the_last_one(root: Path, private: Path) -> None:
     (root / "a").write_text("one\n")
     first = GitWorkspace(root, private).snapshot()
@@ -187,16 +178,6 @@ def test_a_new_worker_goes_on_from_the_snapshot_of_the_last_one(root: Path, priv
     assert later.tree != first.tree
     assert later.changes.paths == ("b",)
     assert GitWorkspace(root, private).snapshot() == Snapshot(tree=later.tree, changes=UNCHANGED)
-
-
-def test_going_back_to_old_content_gives_the_old_id(root: Path, private: Path) -> None:
-    (root / "a").write_text("one\n")
-    workspace = GitWorkspace(root, private)
-    first = workspace.snapshot()
-    (root / "a").write_text("two\n")
-    assert workspace.snapshot().tree != first.tree
-    (root / "a").write_text("one\n")
-    assert workspace.snapshot().tree == first.tree
 
 
 def test_added_modified_and_deleted_files_are_each_counted_once(root: Path, private: Path) -> None:
