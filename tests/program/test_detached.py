@@ -99,15 +99,6 @@ def test_a_closed_window_ends_nothing_and_the_question_came_before(home: Home) -
     ends(home)
 
 
-def test_ctrl_c_at_a_question_starts_nothing(home: Home) -> None:
-    (home.repo / "bydawn.toml").write_text('check = ["true"]\n')
-    window = Terminal(home, "run", "do it", "-a", home.rounds([DONE]), "-d")
-    window.see("Do you trust this?")
-    window.type("\x03")
-    assert window.end().code == 130
-    assert not home.has_loop()
-
-
 def test_a_killed_worker_is_named_in_the_log(home: Home) -> None:
     """FAULTS 4: there is no terminal in which the guardian could say it."""
     home.real = True

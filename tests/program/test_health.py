@@ -2,14 +2,10 @@
 
 import json
 import os
-import signal
 import time
 from pathlib import Path
 
-from bydawn.core.values import Death, Restart
-from bydawn.operations.steer import give_up
-from bydawn.store.registry import Registry
-from driving import DONE, HANG, OK, Home, kill_both, said, wait_for, worker_of
+from driving import DONE, HANG, OK, Home, said
 
 
 def test_without_loops_all_is_well(home: Home) -> None:
@@ -64,33 +60,6 @@ def test_a_process_that_gives_no_sign_of_life_is_said_everywhere(home: Home) -> 
     assert home.bydawn("stop").code == 0
     assert said(running).code == 130
     assert home.bydawn("health").code == 0  # a person stopped it
-
-
-def test_what_a_crashed_loop_left_running_is_named_first(home: Home) -> None:
-    running = home.start_run(home.rounds([HANG]))
-    home.await_round(1)
-    kill_both(running.pid)
-    wait_for(lambda: home.status()["state"] == "crashed")
-    crashed = home.bydawn("health")
-    assert (crashed.code, "still running: " in crashed.out, "→ bydawn stop repo\n" in crashed.out) == (2, True, True)
-    home.bydawn("stop")
-
-
-def test_a_loop_that_died_too_often_degrades_health_and_doctor_warns(home: Home) -> None:
-    """C-066."""
-    running = home.start_run(home.rounds([HANG]))
-    home.await_round(1)
-    os.kill(worker_of(running), signal.SIGKILL)
-    said(running)
-    give_up(Registry(home.states).find("repo", home.repo), Restart(number=11, why=Death.EXITED, exit_code=-9))
-    why = "its process died 11 times in a row; the last time it was killed (signal 9)"
-    exhausted = home.bydawn("health")
-    assert (exhausted.code, exhausted.out.splitlines()[0]) == (2, f"  ! degraded: repo is blocked: {why}")
-    doctor = home.bydawn("doctor", "repo")
-    assert (doctor.code, f"  ✗ loop repo: blocked; {why}\n" in doctor.out) == (1, True)
-    assert "→ when it died: `bydawn events repo`" in doctor.out
-    home.bydawn("dismiss", "repo")
-    assert (home.bydawn("health").code, home.bydawn("doctor", "repo").code) == (0, 0)
 
 
 def test_figures_of_real_loops(home: Home) -> None:

@@ -19,7 +19,7 @@ from bydawn.operations import keeping, resume, run_loop, settings
 from bydawn.store.folder import LoopFolder
 from bydawn.store.ledger import load
 from bydawn.store.registry import standing_of
-from driving import DONE, HANG, Home, a_repository, kill_both, said, stat_of, wait_for
+from driving import DONE, HANG, Home, a_repository, kill_both, said, wait_for
 from program.test_notices import Receiver
 
 SAYS = {"say": "this takes a while"}
@@ -169,28 +169,6 @@ def test_only_one_watches_and_none_of_its_loops_holds_its_lock_after_it_was_kill
     assert len(runs(home)) == 2, "and is not started twice"
     home.bydawn("stop")
     second.end()
-
-
-def test_a_loop_whose_processes_are_frozen_looks_dead_and_not_before(home: Home) -> None:
-    """A heartbeat of 20 minutes ago: `status` and `health` say so; a fresh one says that it is alive."""
-    home.real = True
-    home.run(home.rounds([SAYS, HANG]), "-d")
-    home.await_round(1)
-    beat = home.folder() / "heartbeat"
-    assert home.bydawn("health").code == 0
-    worker = int(str(runs(home)[-1]["pid"]))
-    frozen = [int(stat_of(worker)[1]), worker]  # its guardian would wake it
-    for pid in frozen:
-        os.kill(pid, signal.SIGSTOP)
-        wait_for(lambda: stat_of(pid)[0] == "T")  # noqa: B023 - called at once
-    os.utime(beat, (beat.stat().st_mtime - 1200,) * 2)
-    health = home.bydawn("health")
-    assert (health.code, "gives no sign of life for 20 m" in health.out) == (3, True)
-    assert "no sign of life for 20 m" in home.bydawn("status").out
-    for pid in frozen:
-        os.kill(pid, signal.SIGCONT)
-    home.bydawn("stop")
-    wait_for(lambda: not home.alive())
 
 
 def test_stop_reaches_loops_that_are_just_being_started(home: Home) -> None:

@@ -155,16 +155,6 @@ def test_with_a_token_it_prints_a_code_for_the_camera_and_what_is_safer(home: Ho
     window.end()
 
 
-def test_a_port_in_use_is_said_so(home: Home, page: Page) -> None:
-    """FAULTS 107."""
-    said = home.bydawn("serve", "--port", str(page.port))
-    assert said.code == 2
-    assert is_error(said.err)
-    assert f"port {page.port} is in use" in said.err
-    assert "--port 0 takes a free one" in said.err
-    assert is_up(page)
-
-
 def test_links_lead_to_the_server_that_runs_or_say_that_there_is_none(home: Home) -> None:
     said = home.bydawn("serve", "--link")
     assert said.code == 2
@@ -355,17 +345,6 @@ def test_trusted_settings_of_a_folder_are_started_and_others_are_not(home: Home)
 
 
 # -- how it ends -------------------------------------------------------------------------------------------------------
-
-
-def test_it_ends_within_three_seconds_although_streams_are_open(home: Home, page: Page) -> None:
-    home.run(home.rounds([OK]), "--once")
-    with ExitStack() as open_ones:
-        for _ in range(10):
-            stream = open_ones.enter_context(page.stream("/api/stream?page=/&page=/loops/repo"))
-            assert b"event: hello" in stream.read1(1000)
-        began = time.monotonic()
-        assert page.end().code == 0
-        assert time.monotonic() - began < 3
 
 
 def test_an_agent_that_says_more_than_a_line_may_have_is_heard_to_its_end(home: Home, page: Page) -> None:

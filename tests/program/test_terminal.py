@@ -122,18 +122,6 @@ def test_ctrl_c_lets_the_round_finish_and_says_so(home: Home, open_pane: Callabl
     assert home.outcomes() == ["ok", "ok"]
 
 
-def test_ctrl_c_twice_stops_now(home: Home, open_pane: Callable[[int], Pane]) -> None:
-    pane = open_pane(100)
-    command, _ = a_slow_loop(home)
-    pane.type(command, "Enter")
-    wait_for(lambda: pane.sees("   round 2, "))
-    pane.type("C-c")
-    wait_for(lambda: pane.sees("Stopping after round 2"))
-    pane.type("C-c")
-    wait_for(lambda: pane.sees("‖ Paused: 1 of 3 tasks", "paused: you pressed Ctrl-C"))
-    assert home.outcomes() == ["ok", "interrupted"]
-
-
 def test_plain_draws_nothing_twice(home: Home, open_pane: Callable[[int], Pane]) -> None:
     pane = open_pane(100)
     agent = home.rounds([OK], [DONE])

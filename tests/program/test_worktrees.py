@@ -491,17 +491,6 @@ def hook(home: Home, name: str, script: str) -> None:
     path.chmod(0o755)
 
 
-def test_a_commit_that_the_ledger_does_not_know_is_not_made_again(home: Home) -> None:
-    hook(home, "post-commit", f"test -e {home.root}/go || kill -9 $(ps -o ppid= -p $PPID)")
-    assert home.run(home.rounds([wrote("a"), DONE]), ON).code != 0
-    wait_for(lambda: home.status()["state"] == "crashed")
-    assert (len(subjects(home)), commits(home)) == (1, [])
-    (home.root / "go").touch()
-    assert home.bydawn("resume", "repo", "--plain").code == 0
-    assert len(subjects(home)) == 1
-    assert [row["commit"] for row in commits(home)] == [git(home, "rev-parse", "bydawn/repo")]
-
-
 def test_a_killed_commit_leaves_no_lock_in_the_way_and_a_persons_own_is_never_removed(home: Home) -> None:
     """FAULTS 93: git's directory for a worktree is not .git."""
     git_dir, own = home.repo / ".git/worktrees/bydawn-repo", home.repo / ".git/index.lock"
