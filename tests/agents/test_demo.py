@@ -263,53 +263,11 @@ def test_time_can_be_slept_or_computed_away(tmp_path: Path) -> None:
     assert cpu_seconds([{"sleep": 0.3}]) < 0.3 <= cpu_seconds([{"spin": 0.3}])
 
 
-@pytest.mark.parametrize("lines", [False, True])
-def test_a_flood_has_the_size_it_was_asked_for(tmp_path: Path, lines: bool) -> None:
-    size = 3 * (1 << 20) + 2048
-    played = play(tmp_path, [{"flood": {"bytes": size, "lines": lines}}, OK])
-    _, *flood, _ = played.stdout.splitlines(keepends=True)
-    assert sum(map(len, flood)) == size + 1
-    assert len(played.events) == (size // 1024 + 1 if lines else 1)
-    assert played.ended.outcome is Outcome.OK
-
-
-def test_raw_bytes_reach_the_stream_as_they_are(tmp_path: Path) -> None:
-    assert b"\xff\x00\r\n\x1b[0m" in play(tmp_path, [{"bytes": "/wANChtbMG0="}]).stdout
-
-
-def test_closed_streams_do_not_end_the_player(tmp_path: Path) -> None:
-    steps = [{"close": ["stdout", "stderr"]}, {"say": "unheard"}, {"write": {"path": "a", "text": "a"}}, {"exit": 4}]
-    played = play(tmp_path, steps)
-    assert (played.events, played.stderr, played.exit.code) == ([], "", 4)
-    assert tree(tmp_path) == {"a": "a"}
-
-
-def test_ignored_signals_do_not_end_a_player_that_hangs(tmp_path: Path) -> None:
-    child = started(tmp_path, [{"ignore": ["TERM", "INT"]}, {"say": "try me"}, HANG], until="try me")
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
-        child.send_signal(number)
-    assert child.wait(timeout=5) == -signal.SIGKILL
-
-
 def test_an_interrupted_player_goes_without_a_traceback(tmp_path: Path) -> None:
     child = started(tmp_path, [{"say": "here"}, HANG], until="here")
     child.send_signal(signal.SIGINT)
     assert child.wait(timeout=5) == 130
     assert beside(tmp_path, "stderr").read_text() == ""
-
-
-def test_a_frozen_player_is_stopped_but_not_gone(tmp_path: Path) -> None:
-    child = started(tmp_path, [{"say": "good night"}, {"freeze": None}], until="good night")
-    _, status = os.waitpid(child.pid, os.WUNTRACED)
-    assert os.WIFSTOPPED(status)
-    child.kill()
-    child.wait(timeout=5)
-
-
-def test_the_player_can_kill_its_parent(tmp_path: Path) -> None:
-    command = DemoAgent(script=write_script(tmp_path, [{"kill_parent": None}])).command(a_turn(tmp_path))
-    parent = f"import subprocess; subprocess.run({command.argv!r}, stdin=subprocess.DEVNULL)"
-    assert subprocess.run([sys.executable, "-c", parent], capture_output=True).returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("setsid", [False, True])

@@ -83,22 +83,6 @@ def test_an_agent_that_has_said_its_last_word_and_never_exits_has_done_its_work(
     assert home.outcomes() == ["ok"]
 
 
-def test_an_agent_that_exits_with_0_and_says_nothing_has_not_succeeded(home: Home) -> None:
-    assert home.run(home.rounds([{"exit": 0}]), *ONE_FAILURE).code == 7
-    assert home.outcomes() == ["lost_output"]
-
-
-def test_a_program_that_says_and_does_nothing_makes_no_progress(home: Home) -> None:
-    assert home.run("cmd:true", "--max-no-change", "3").code == 3
-    assert len(home.outcomes()) == 3
-    assert home.status()["state"] == "blocked"
-
-
-def test_an_agent_that_was_killed_by_the_machine_counts_as_crashed(home: Home) -> None:
-    assert home.run(home.rounds([{"raise": "KILL"}]), *ONE_FAILURE).code == 7
-    assert home.outcomes() == ["crashed"]
-
-
 # -- what is said: FAULTS 52-57, 62 ------------------------------------------------------------------------------------
 
 
@@ -198,27 +182,6 @@ def test_a_link_to_the_state_that_an_agent_deleted_is_restored(home: Home) -> No
     assert home.run(home.rounds([{"rm": ".bydawn"}, OK], [DONE])).code == 0
     assert (home.repo / ".bydawn/loops/repo").resolve() == home.folder().resolve()
     assert (home.repo / ".bydawn/.gitignore").read_text() == "*\n"
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"delete": "TODO.md"},
-        {"write": {"path": "TODO.md", "text": ""}},
-        {"write": {"path": "TODO.md", "text": "# all done\n"}},
-        {"write": {"path": "TODO.md", "text": "- [x] task 1\n"}},
-        {"run": ["sh", "-c", "rm TODO.md && mkdir TODO.md"]},
-        {"run": ["sh", "-c", "printf '\\377\\376' > TODO.md"]},
-    ],
-    ids=["deleted", "emptied", "without boxes", "without the open ones", "a folder", "no text"],
-)
-def test_a_task_file_that_was_destroyed_blocks_and_never_means_done(home: Home, damage: Step) -> None:
-    home.tasks(3)
-    ended = home.run(home.rounds([{"tick": "task 1"}, damage, OK]), "-t", "TODO.md", "-k", "true")
-    assert ended.code == 3
-    assert home.status()["state"] == "blocked"
-    assert "TODO.md" in home.status()["reason"]
-    assert len(home.outcomes()) == 1
 
 
 def test_a_workspace_that_was_removed_blocks_the_loop(home: Home) -> None:

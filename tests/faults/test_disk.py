@@ -215,15 +215,6 @@ def test_a_state_folder_that_becomes_read_only_ends_the_run_with_a_word(disk: Sm
     assert disk.resume().code == 0
 
 
-@pytest.mark.parametrize("command", [("status",), ("run", "do it", "-a", "demo"), ("resume",)])
-def test_without_a_home_it_says_what_to_do(home: Home, command: tuple[str, ...]) -> None:
-    del home.env["HOME"], home.env["XDG_STATE_HOME"]
-    ended = home.bydawn(*command)
-    assert ended.code == 2
-    assert is_error(ended.err)
-    assert "--state-dir" in ended.err
-
-
 @pytest.mark.parametrize("files", [6, 8, 10, 12, 14, 16, 18])
 def test_too_few_open_files_are_told_and_survived(home: Home, files: int) -> None:
     home.tasks(2)
