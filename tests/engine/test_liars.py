@@ -352,24 +352,6 @@ GREEN: Files = {**REPO, "app.py": RIGHT}
 BOXES = ("the form", "the session", "the page")
 
 
-def test_who_will_begin_tomorrow_goes_on_and_is_blocked() -> None:
-    night = a_night(UNITTEST, GREEN, repeat("I will begin tomorrow."))
-    stopped, _ = ended(night)
-    assert (stopped.end, night.agent.turns) == (End.BLOCKED, 5)
-
-
-def test_who_calls_nothing_done_leaves_it_unverified() -> None:
-    stopped, said = ended(a_night(UNITTEST, GREEN, repeat(DONE)))
-    assert (stopped.end, "nothing was changed, and the checks passed before" in said) == (End.UNVERIFIED, True)
-
-
-def test_who_only_mentions_the_promise_is_told_so() -> None:
-    says = "I print <promise>TASK_COMPLETE</promise> once it is there."
-    night = a_night(UNITTEST, GREEN, iter([Play(says=says, writes={"a.py": "1"}), Play(says=DONE)]))
-    ended(night)
-    assert "You mentioned the promise but did not give it" in night.prompt(2)
-
-
 def test_who_calls_all_done_while_a_box_is_open_is_answered() -> None:
     plays = [
         Play(says=DONE, writes={"a.py": "1", TODO: todo("x one", "two")}),
