@@ -185,14 +185,6 @@ def test_exit_0_without_a_last_event_is_lost_output_and_never_success() -> None:
     assert read(STARTED, said("<promise>DONE</promise>"))[1].outcome is Outcome.LOST_OUTPUT
 
 
-@given(st.lists(st.binary(max_size=200)), st.text(max_size=200))
-def test_nothing_that_it_prints_breaks_the_reader(lines: list[bytes], stderr: str) -> None:
-    reader = CodexAgent().reader()
-    for line in lines:
-        [*reader.read(line)]
-    assert reader.end(Exit(code=1), stderr).outcome in Outcome
-
-
 @given(
     st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner))
 )

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bydawn.agents.demo import story
 from bydawn.agents.demo.agent import DemoAgent
@@ -114,21 +112,10 @@ def test_noise_in_the_stream_passes_by(tmp_path: Path) -> None:
     assert len(played.stdout) > 1_000_000
 
 
-@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
-def test_no_line_can_upset_the_reader(line: bytes) -> None:
-    list(DemoAgent().reader().read(line))
-
-
 def test_a_result_cut_in_half_is_no_result(tmp_path: Path) -> None:
     half = base64.b64encode(b'{"type":"result","outcome":"ok","te').decode()
     ended = play(tmp_path, [{"bytes": half}, {"raise": "KILL"}]).ended
     assert ended.outcome is Outcome.CRASHED
-
-
-def test_a_line_too_long_to_read_is_named_when_the_result_is_missing() -> None:
-    reader = DemoAgent().reader()
-    reader.skipped(9_000_000)
-    assert "9000000 bytes" in reader.end(Exit(code=0), "").detail
 
 
 def test_a_script_that_is_not_there_is_missing_before_the_first_round(tmp_path: Path) -> None:

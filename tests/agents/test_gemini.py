@@ -237,21 +237,7 @@ def test_a_result_cut_in_half_is_lost_output() -> None:
     assert (ended.outcome, ended.reply) == (Outcome.LOST_OUTPUT, "")
 
 
-def test_a_line_too_long_to_read_is_mentioned_when_the_result_is_missing() -> None:
-    reader, _ = fed([init()])
-    reader.skipped(9_000_000)
-    assert "9000000 bytes" in reader.end(GONE, "").detail
-
-
 # Garbage
-
-
-@given(st.lists(st.binary(max_size=200) | st.text(max_size=200).map(str.encode), max_size=5), st.binary(max_size=50))
-def test_no_bytes_can_upset_the_reader(lines: list[bytes], stderr: bytes) -> None:
-    reader = GeminiReader()
-    for each in lines:
-        list(reader.read(each))
-    assert reader.end(GONE, stderr.decode(errors="replace")).outcome is Outcome.LOST_OUTPUT
 
 
 KINDS = st.sampled_from(["init", "message", "tool_use", "tool_result", "error", "result"])

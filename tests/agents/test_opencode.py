@@ -219,12 +219,6 @@ def test_a_turn_without_a_last_step_is_judged_by_its_exit(
     assert (ended.outcome, ended.detail, ended.reply) == (outcome, detail, "")
 
 
-def test_a_line_too_long_to_read_is_mentioned_when_the_end_is_missing() -> None:
-    reader, _ = fed([start()])
-    reader.skipped(9_000_000)
-    assert "9000000 bytes" in reader.end(GONE, "").detail
-
-
 # Runaways
 
 
@@ -260,14 +254,6 @@ def test_a_long_turn_that_uses_its_tools_is_no_runaway() -> None:
 
 
 # Garbage
-
-
-@given(st.lists(st.binary(max_size=200) | st.text(max_size=200).map(str.encode), max_size=5), st.binary(max_size=50))
-def test_no_bytes_can_upset_the_reader(lines: list[bytes], stderr: bytes) -> None:
-    reader = OpencodeReader()
-    for line in lines:
-        list(reader.read(line))
-    assert reader.end(GONE, stderr.decode(errors="replace")).outcome is Outcome.LOST_OUTPUT
 
 
 ANYTHING = st.recursive(

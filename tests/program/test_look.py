@@ -12,13 +12,6 @@ from bydawn.cli.program import bydawn
 from bydawn.cli.render import OF_LOOPS
 from driving import DONE, HANG, OK, Home, said
 
-STATUS_KEYS = {
-    "loop", "workspace", "state", "reason", "round", "rounds_limit", "tasks", "agent", "agents", "limited", "sandbox",
-    "worktree", "also_here", "usage", "usage_is_priced", "alive", "last_output_age_s", "updated_at",
-    "waiting", "asked", "left_running", "needs_you", "dismissed", "since", "strip", "offers",
-    "seq",
-}  # fmt: skip
-
 
 def data(home: Home, *arguments: str) -> dict[str, Any]:
     return dict(json.loads(home.bydawn(*arguments, "--json").out))
@@ -77,15 +70,6 @@ def test_every_read_command_has_json_with_a_schema_number(home: Home) -> None:
     for command in (["events"], ["logs"]):
         rows = [json.loads(line) for line in home.bydawn(*command, "--json").out.splitlines()]
         assert rows == [] or {row["schema"] for row in rows} == {1}
-
-
-def test_status_has_the_promised_fields(home: Home) -> None:
-    home.tasks(2)
-    home.run(home.each_task(), "-t", "TODO.md", "-k", "true", "--once")
-    loop = home.status()
-    assert set(loop) == STATUS_KEYS
-    assert loop["tasks"] == {"open": 1, "done": 1}
-    assert (loop["state"], loop["round"], loop["rounds_limit"], loop["alive"]) == ("limit", 1, 30, False)
 
 
 def test_show_names_what_is_missing_and_every_round(home: Home) -> None:

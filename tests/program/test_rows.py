@@ -14,14 +14,6 @@ def rows(out: str) -> list[str]:
     return [line for line in shown[first:] if line[2:3].isdigit() or "└" in line]
 
 
-def test_a_check_that_cannot_be_started_is_told_of_before_anything_is_paid_for(home: Home) -> None:
-    ended = home.run(home.rounds([WRITES, OK]), "-k", "./pytset -q", "--rounds", "1")
-    before, why, advice = ended.out.partition("before any change")[2].splitlines()[:3]
-    assert "FAIL" in before
-    assert "exit 127" in why and "pytset: not found" in why
-    assert "if its name is wrong, stop now" in advice
-
-
 # -- what is sent to the agent -----------------------------------------------------------------------------------------
 
 

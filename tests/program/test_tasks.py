@@ -262,23 +262,6 @@ def test_a_loop_without_a_task_list_says_so(home: Home) -> None:
         assert is_error(answer.err)
 
 
-def test_the_data_for_programs_keep_their_names(filed: Home) -> None:
-    found = as_json(filed)
-    keys = ["schema", "loop", "workspace", "file", "is_folder", "problem", "warnings", "counts", "tasks", "checkpoints"]
-    assert [*found] == keys
-    assert (found["schema"], found["loop"], found["file"], found["is_folder"]) == (1, "repo", "tasks", True)
-    assert [*found["counts"]] == ["open", "done", "skipped", "aside", "waiting", "doubted"]
-    assert found["tasks"][1] == {
-        "number": 2,
-        "id": "002-build",
-        "text": "Build it",
-        "status": "waiting",
-        "line": None,
-        "waits_for": ["001-setup"],
-        "proof": "",
-    }
-
-
 @pytest.mark.parametrize(
     "command", [["list"], ["skip", "repo", "1"], ["reopen", "repo", "1"], ["add", "repo", "x" * 99]]
 )
