@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,13 +31,15 @@ TWICE = pytest.mark.parametrize("how", ["Ctrl-C", "kill -9"])
 OTHERS = re.compile(r"(?<![/.\w-])(?:bydawn|waylon|codex-autorunner|rloop|codex-loop|strict-agent-loop)\b(?!/)")
 
 
-def cut_short(process: "subprocess.Popen[str]", work: Callable[[], Path], how: str) -> Said:
-    """Ctrl-C, or the end of all that is ours, while the agent's command runs."""
+def cut_short(process: "subprocess.Popen[str]", work: Callable[[], Path], how: str, presses: int = 1) -> Said:
+    """Ctrl-C, twice where the first only asks it to finish, or the end of all that is ours, while a command runs."""
     wait_for((lambda: (work() / "began").exists()), seconds=40)
     if how == "kill -9":
         kill_both(process.pid)
     else:
-        os.kill(process.pid, signal.SIGINT)
+        for _ in range(presses):
+            os.kill(process.pid, signal.SIGINT)
+            time.sleep(0.5)
     return said(process)
 
 
@@ -53,8 +56,8 @@ def test_an_evening_with_codex_autorunner(home: Home, codex_env: dict[str, str],
     runner.ready(2)
     do = Answer(sh=TICKS % "TODO.md")
     model.play([do, Answer(text="One."), HANGS["codex"], do, Answer(text="Two.")])
-    told = cut_short(runner.start("run"), lambda: home.repo, how)
-    assert runner.state["status"] == ("running" if how == "kill -9" else "idle")
+    told = cut_short(runner.start("run"), lambda: home.repo, how, presses=2)
+    assert runner.state["status"] == ("running" if how == "kill -9" else "error")
     ended = runner("run")
     assert (ended.code, model.left, runner.state["status"]) == (0, [], "idle"), ended
     assert [number for number, _ in runner.runs] == sorted({number for number, _ in runner.runs})
@@ -90,7 +93,7 @@ def test_an_evening_with_codex_loop(home: Home, codex_env: dict[str, str], model
     make = [Answer(sh=f"echo whole > {name}.txt") for name in ("add", "subtract")]
     model.play([Answer(text=json.dumps(PROPOSAL)), make[0], says[0], HANGS["codex"], make[1], says[1]])
     assert project.answered("y\n", "init", "--prompt", "a shop, please").code == 0
-    told = cut_short(project.start("run"), lambda: project.worktree, how)
+    told = cut_short(project.start("run"), lambda: project.worktree, how, presses=2)
     ended = project.run()
     assert (ended.code, project.tasks) == (0, {"001-add": "done", "002-subtract": "done"}), ended
     assert (model.left, project.git("show", "codex-loop/shop:subtract.txt")) == ([], "whole\n")
