@@ -43,7 +43,7 @@ WRONG = [
     ("{{PROMPT}} {{ROUND:3}}", "has an unknown marker {{ROUND:3}} on line 1; did you mean {{ROUND}}?"),
     ("{{PROMPT}}\n{{#OUTPUT}}\na", "has {{#OUTPUT}} on line 2 without {{/OUTPUT}}"),
     ("{{PROMPT}}\nNow {{CONTINUED}}\n{{NEWS}}", "has {{CONTINUED}} on line 2; it belongs on a line of its own"),
-    ("{{PROMPT}}\n{{CONTINUED}}\n{{NEWS}}\n{{CONTINUED}}\n", "has {{CONTINUED}} on line 2; it belongs on a line of its own"),
+    ("{{PROMPT}}\n{{CONTINUED}}\n{{NEWS}}\n{{CONTINUED}}\n", "has {{CONTINUED}} on line 2; it belongs"),
     ("{{#TASK}}\n{{TASK}}\n{{CONTINUED}}\n{{/TASK}}", "has {{CONTINUED}} on line 3; it belongs on a line of its own"),
     ("go\n{{CONTINUED}}\n{{PROMPT}}", "does not say what to do"),
     ("{{PROMPT}}\n{{/OUTPUT}}", "has {{/OUTPUT}} on line 2 that does not close the section above it"),

@@ -15,9 +15,11 @@ from bydawn.dialects.seam import Log, LogFile
 from bydawn.system import json_lines, live_file
 from bydawn.system.json_lines import JsonLines
 from bydawn.system.live_file import LiveFile
+from bydawn.system.paths import open_fd
 from bydawn.system.writing import replace_private
 
 _CHUNK = 1 << 20
+_PAGE = 4096
 _PATIENCE = 60.0  # seconds until a file of lines that cannot be written is tried again
 
 
@@ -96,6 +98,9 @@ class Logs:
         self._folder, root = folder, str(workspace)
         self._noted = known = marks_of(folder)
         self._done = known.done
+        self._pages = 0  # of the file of marks
+        with suppress(OSError):
+            self._pages = (folder / MARKS).stat().st_size // _PAGE
         self.live: dict[str, LiveFile] = {}
         self._lines: dict[str, JsonLines] = {}
         for log in logs:
@@ -169,9 +174,18 @@ class Logs:
         logs = {} if heard else {path: file.mark for path, file in self.live.items()}
         marks = Marks(self._done, logs, self._noted.lines | taken)
         if marks != self._noted:
-            self._noted = marks
+            self._noted, data = marks, msgspec.json.encode(marks)
+            pages = max(self._pages, len(data) // _PAGE + 1)
+            path, data = self._folder / MARKS, data.ljust(pages * _PAGE)
             with suppress(OSError):
-                replace_private(self._folder / MARKS, msgspec.json.encode(marks))
+                if pages > self._pages:
+                    replace_private(path, data)
+                    self._pages = pages
+                    return
+                # In place, because it is done twice for every fact: one write. If a power cut damages it, nothing is
+                # told again.
+                with open_fd(path, os.O_WRONLY | os.O_NOFOLLOW) as fd:
+                    os.write(fd, data)
 
     def _is_held(self, path: str) -> bool:
         return time.monotonic() < self._held.get(path, 0.0)
