@@ -52,7 +52,7 @@ def test_a_wait_costs_no_round_only_after_one_that_does_not_count(home: Home, st
     [wait] = [line for line in ended.out.splitlines() if "waiting" in line]
     assert wait.endswith("(costs no round)") is not counts
     told = "2 rounds" if counts else "2 rounds (1 cut short)"
-    assert f"✓ Unverified: {told}, " in ended.out
+    assert f"~ Unverified: {told}, " in ended.out
     assert told in home.bydawn("status").out
     assert ("cut short" in home.bydawn("show").out) is not counts
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bydawn.core.values import Next
     from bydawn.operations.start import Rehearsal
 
-_COLORS = {Status.COMPLETE: "green", Status.UNVERIFIED: "green", Status.RUNNING: "cyan", Status.WAITING: "cyan"}
+_COLORS = {Status.COMPLETE: "green", Status.RUNNING: "cyan", Status.WAITING: "cyan"}
 # The commands that read loops or trust from a state folder.
 OF_LOOPS = (
     *("run", "resume", "demo", "status", "show", "attach", "logs", "events", "why", "chat", "health", "metrics"),

@@ -70,7 +70,7 @@ class Status(StrEnum):
 
 _SIGNS = {
     Status.COMPLETE: "✓",
-    Status.UNVERIFIED: "✓",
+    Status.UNVERIFIED: "~",  # nothing has proven it, so there is no tick
     Status.BLOCKED: "!",
     Status.LIMIT: "◷",
     Status.CHECKPOINT: "?",
